@@ -1,0 +1,1 @@
+"""Armada: one batch queue above a fleet of Kubernetes clusters."""
