@@ -1,7 +1,7 @@
 """What callers ask of the control plane, and the limits on what they may ask.
 
 The request values are what `wire` makes of messages and what `control` decides on. Identical parts of a request
-are the same object: two items of equal content share one `ItemBody`, so that it is checked and converted once.
+are the same object: two items of equal content share one `SubmittedItem`, so that it is checked and converted once.
 """
 
 import msgspec
@@ -21,7 +21,15 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     permissions: frozenset[str] = frozenset()
 
 
-class IngressRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceRequest(msgspec.Struct, frozen=True):
+    """Ports of a job's pod that get a service; `type` is `NodePort` or `Headless`."""
+
+    type: str
+    ports: tuple[int, ...] = ()
+    name: str = ""
+
+
+class IngressRequest(msgspec.Struct, frozen=True):
     """Ports of a job's pod that are to be reached from outside its cluster."""
 
     ports: tuple[int, ...] = ()
@@ -31,50 +39,47 @@ class IngressRequest(msgspec.Struct, frozen=True, kw_only=True):
     use_cluster_ip: bool = False
 
 
-class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Ports of a job's pod that get a service; `headless` or else a node port."""
+class SubmittedPod(msgspec.Struct, frozen=True):
+    """A pod spec as sent: Kubernetes JSON, shared and never changed, and the size of the serialised message."""
 
-    headless: bool = False
-    ports: tuple[int, ...] = ()
-    name: str = ""
+    spec: KubernetesObject
+    size_bytes: int
 
 
-class ItemBody(msgspec.Struct, frozen=True, kw_only=True):
-    """All of a submitted item but what tells equal items apart (priority, client id).
+class SubmittedItem(msgspec.Struct, frozen=True, kw_only=True):
+    """All of a submitted job but what tells equal ones apart (priority, client id).
 
-    `pod_spec` and `pod_specs` are Kubernetes JSON as sent; `pod_spec_size_bytes` is the size of the serialised
-    message of the one that counts.
+    `pods` are the entries of `pod_specs`, or else the one `pod_spec`; `both_pod_fields` is true when both were set.
     """
 
+    pods: tuple[SubmittedPod, ...] = ()
+    both_pod_fields: bool = False
     namespace: str = ""
-    pod_spec: KubernetesObject | None = None
-    pod_specs: tuple[KubernetesObject, ...] = ()
-    pod_spec_size_bytes: int = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    ingresses: tuple[IngressRequest, ...] = ()
     services: tuple[ServiceRequest, ...] = ()
+    ingresses: tuple[IngressRequest, ...] = ()
     scheduler: str = ""
     external_job_uri: str = ""
 
 
-class SubmitItem(msgspec.Struct, frozen=True):
+class SubmittedJob(msgspec.Struct, frozen=True):
     """One job that is asked for. `priority` is as sent: it may be negative, fractional, NaN or infinite."""
 
-    body: ItemBody
+    item: SubmittedItem
     priority: float = 0.0
     client_id: str = ""
 
 
-class SubmitRequest(msgspec.Struct, frozen=True, kw_only=True):
+class Submission(msgspec.Struct, frozen=True):
     """Jobs for one job set of one queue, in order."""
 
     queue: str
     job_set: str
-    items: tuple[SubmitItem, ...] = ()
+    jobs: tuple[SubmittedJob, ...] = ()
 
 
-class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
+class CancelRequest(msgspec.Struct, frozen=True):
     """Cancel jobs by id; without any id, the whole job set."""
 
     queue: str
@@ -83,7 +88,7 @@ class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class CancelSetRequest(msgspec.Struct, frozen=True, kw_only=True):
+class CancelSetRequest(msgspec.Struct, frozen=True):
     """Cancel a job set; `states` are API names of job states (empty: all that are not finished)."""
 
     queue: str
@@ -92,7 +97,7 @@ class CancelSetRequest(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class ReprioritiseRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ReprioritiseRequest(msgspec.Struct, frozen=True):
     """Give jobs another priority (as sent); without any id, the whole job set."""
 
     queue: str
@@ -101,7 +106,7 @@ class ReprioritiseRequest(msgspec.Struct, frozen=True, kw_only=True):
     priority: float = 0.0
 
 
-class PreemptRequest(msgspec.Struct, frozen=True, kw_only=True):
+class PreemptRequest(msgspec.Struct, frozen=True):
     """Preempt jobs by id; without any id, none."""
 
     queue: str
@@ -110,7 +115,7 @@ class PreemptRequest(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class QueueRequest(msgspec.Struct, frozen=True, kw_only=True):
+class QueueRequest(msgspec.Struct, frozen=True):
     """A queue to create or update; owners become one permission entry with all verbs."""
 
     queue: Queue
@@ -118,7 +123,7 @@ class QueueRequest(msgspec.Struct, frozen=True, kw_only=True):
     group_owners: tuple[str, ...] = ()
 
 
-class QueueJobsRequest(msgspec.Struct, frozen=True, kw_only=True):
+class QueueJobsRequest(msgspec.Struct, frozen=True):
     """Cancel or preempt the jobs of a queue. Empty `priority_classes` or `pools` mean all.
 
     `states` (cancel only) are API names of active states; empty selects nothing.
