@@ -4,10 +4,13 @@ The request values are what `wire` makes of messages and what `control` decides 
 are the same object: two items of equal content share one `SubmittedItem`, so that it is checked and converted once.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
+from armada.model.errors import StartupRefused
 from armada.model.fleet import Queue
-from armada.model.jobs import KubernetesObject
+from armada.model.jobs import KubernetesObject, Toleration
 
 EVERYONE = "everyone"
 """The group that every caller is in."""
@@ -133,3 +136,71 @@ class QueueJobsRequest(msgspec.Struct, frozen=True):
     priority_classes: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
+
+
+def _tolerate(key: str) -> Toleration:
+    return Toleration(key=key, value="true", effect="NoSchedule")
+
+
+class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Limits on what may be submitted, and what is filled in where a job says nothing.
+
+    The camel-cased names of the fields are the keys of the settings file's `submission` section. Quantities are
+    Kubernetes quantities, sizes are bytes of UTF-8, durations seconds.
+    """
+
+    allowed_priority_class_names: tuple[str, ...] = (
+        "armada-default",
+        "armada-preemptible",
+        "armada-resilient",
+        "armada-urgent",
+    )
+    default_priority_class_name: str = "armada-default"
+    max_queue_name_bytes: int = 1_023
+    max_job_set_bytes: int = 1_023
+    max_client_id_bytes: int = 100
+    max_namespace_bytes: int = 253
+    max_reason_bytes: int = 50
+    max_pod_spec_size_bytes: int = 65_535
+    max_metadata_bytes: int = 262_144
+    max_errors_listed: int = 20
+    min_job_resources: dict[str, str] = msgspec.field(default_factory=lambda: {"memory": "1Mi"})
+    max_oversubscription_by_resource_request: dict[str, float] = {}
+    assert_init_containers_request_fractional_cpu: bool = True
+    restricted_toleration_keys: tuple[str, ...] = ()
+    min_termination_grace_period_s: int = 1
+    max_termination_grace_period_s: int = 300
+    default_active_deadline_s: int = 259_200
+    default_active_deadline_by_resource_request_s: dict[str, int] = msgspec.field(
+        default_factory=lambda: {"nvidia.com/gpu": 1_209_600}
+    )
+    default_job_limits: dict[str, str] = msgspec.field(
+        default_factory=lambda: {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "8Gi"}
+    )
+    default_job_tolerations: tuple[Toleration, ...] = (_tolerate("armadaproject.io/armada"),)
+    default_job_tolerations_by_priority_class: dict[str, tuple[Toleration, ...]] = msgspec.field(
+        default_factory=lambda: {
+            "armada-default": (_tolerate("armadaproject.io/pc-armada-default"),),
+            "armada-preemptible": (_tolerate("armadaproject.io/pc-armada-preemptible"),),
+        }
+    )
+    default_job_tolerations_by_resource_request: dict[str, tuple[Toleration, ...]] = msgspec.field(
+        default_factory=lambda: {"nvidia.com/gpu": (_tolerate("armadaproject.io/gpu"),)}
+    )
+    allow_custom_service_names: bool = False
+    default_gang_node_uniformity_label: str = ""
+    add_gang_id_label: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a default class that is not allowed (as a ValueError, which parsing turns into StartupRefused)."""
+        if self.default_priority_class_name not in self.allowed_priority_class_names:
+            message = f"defaultPriorityClassName {self.default_priority_class_name!r} is not among the allowed classes"
+            raise ValueError(message)
+
+
+def parse_submission_policy(section: Mapping[str, object]) -> SubmissionPolicy:
+    """Make the policy of a settings section; raises StartupRefused that names the key for what is wrong."""
+    try:
+        return msgspec.convert(dict(section), SubmissionPolicy, strict=False)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise StartupRefused(f"settings, section submission: {error}") from error
