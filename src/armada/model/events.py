@@ -328,7 +328,11 @@ Position = int
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One sequence as the log holds it. `epoch` is 0 for entries that no leader decided (submissions, reports)."""
+    """One sequence as the log holds it. `epoch` is 0 for entries that no leader decided (submissions, reports).
+
+    `ordinal` is the place of the sequence inside its batch, counted from 0: with it a reader tells the next
+    sequence of a batch from a repeat of the batch.
+    """
 
     position: Position
     batch_id: str
@@ -337,3 +341,4 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     job_set: str
     events: tuple[Event, ...]
+    ordinal: int = 0
