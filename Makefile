@@ -26,7 +26,7 @@ help: ## Show this list.
 setup: $(KERNELS) ## Create the environment in .venv from the lock file and compile the kernels.
 
 demo: setup ## Start everything, run a mix of jobs from three queues, show what happened.
-	@$(BIN)/python -m armada.cli.demo
+	@$(BIN)/armada demo
 
 up: setup ## Start everything and stay: prints the addresses, then one line "ready".
 	@$(BIN)/armada up
