@@ -1,0 +1,11 @@
+"""Reading policies from the reference's configuration keys (spec/scheduling.md section 25). PURE.
+
+The keys are those of the reference's configuration file, in camel case. Durations are texts such as `10m`, `1h30m` or
+`500ms`, or numbers of seconds. An unknown key is an error that names its path; the few keys that the reference itself
+reads nowhere are accepted and ignored. Knows no file format: it is given mappings and lists.
+"""
+
+from armada.model.configuration.retries import retry_policy
+from armada.model.configuration.scheduling import scheduling_policy
+
+__all__ = ["retry_policy", "scheduling_policy"]
