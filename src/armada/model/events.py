@@ -43,6 +43,7 @@ class PodIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     uid: str = ""
     node_name: str = ""
     number: int = 0
+    pool: str = ""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

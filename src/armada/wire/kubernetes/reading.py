@@ -1,6 +1,6 @@
 """Kubernetes JSON (or the same written as YAML) into protobuf messages, strictly.
 
-The reverse of `wire.podspec.to_json`, for any message: Kubernetes objects and the API's own. Every refusal names the
+The reverse of `writing.to_json`, for any message: Kubernetes objects and the API's own. Every refusal names the
 place, such as `jobs[0].podSpec.containers[1].imagee: unknown field, did you mean image?`.
 """
 
@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 
 from armada.model.errors import InvalidRequest
 from armada.model.resources import canonical_quantity
-from armada.wire import fields
+from armada.wire.kubernetes import fields
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 

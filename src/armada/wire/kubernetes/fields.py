@@ -22,7 +22,7 @@ EMBEDDED: Final = frozenset(
 """Fields whose members stand in the parent's place in JSON."""
 
 BY_VALUE: Final = frozenset(
-    {"resources", "metadata", "status", "loadBalancer", "creationTimestamp", "divisor"},
+    {"resources", "metadata", "status", "loadBalancer", "creationTimestamp", "divisor", "targetPort"},
 )
 """Message fields that Go holds by value and so writes always: an empty one means nothing."""
 

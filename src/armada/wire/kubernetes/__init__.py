@@ -1,0 +1,1 @@
+"""Kubernetes protobuf messages and their JSON, by descriptor."""
