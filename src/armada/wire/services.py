@@ -6,16 +6,28 @@ answers with the functions of this room, and raises errors of `model.errors`.
 
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import cache
 from typing import Any, Final, NoReturn, cast
 
 import grpc
 import grpc.aio
 import msgspec
-from armada_client.armada import binoculars_pb2_grpc, event_pb2_grpc, job_pb2_grpc, submit_pb2_grpc
+from armada_client.armada import (
+    binoculars_pb2,
+    binoculars_pb2_grpc,
+    event_pb2,
+    event_pb2_grpc,
+    job_pb2,
+    job_pb2_grpc,
+    submit_pb2,
+    submit_pb2_grpc,
+)
 from armada_client.armada.health_pb2 import HealthCheckResponse
+from armada_client.google.api import annotations_pb2
+from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.empty_pb2 import Empty
 
-from armada._proto import executor_pb2_grpc, operations_pb2_grpc, reports_pb2_grpc
+from armada._proto import executor_pb2_grpc, operations_pb2, operations_pb2_grpc, reports_pb2, reports_pb2_grpc
 from armada.model.errors import (
     AlreadyExists,
     ArmadaError,
@@ -79,6 +91,15 @@ _ERRORS: Final[dict[grpc.StatusCode, type[ArmadaError]]] = {
     grpc.StatusCode.UNIMPLEMENTED: FailedPrecondition,
     grpc.StatusCode.RESOURCE_EXHAUSTED: LimitExceeded,
 }
+
+_FILES: Final[tuple[FileDescriptor, ...]] = (
+    submit_pb2.DESCRIPTOR,
+    event_pb2.DESCRIPTOR,
+    job_pb2.DESCRIPTOR,
+    binoculars_pb2.DESCRIPTOR,
+    reports_pb2.DESCRIPTOR,
+    operations_pb2.DESCRIPTOR,
+)
 
 OnCrash = Callable[[str, str, BaseException], None]
 """Called with method, request id and error when a handler fails in a way that nobody planned."""
@@ -259,4 +280,34 @@ def _guarded(handler: Any, guard: _Guard) -> grpc.RpcMethodHandler[Any, Any]:
         behaviour,
         request_deserializer=_decoding(handler.request_deserializer),
         response_serializer=handler.response_serializer,
+    )
+
+
+class Route(msgspec.Struct, frozen=True):
+    """One REST route: `path` holds `{field}` places; `whole_body` says that the body is the request message."""
+
+    verb: str
+    path: str
+    service: str
+    method: str
+    whole_body: bool
+    streams: bool
+
+
+@cache
+def rest_routes() -> tuple[Route, ...]:
+    """All routes that the descriptors declare, in their order."""
+    return tuple(
+        Route(
+            verb=rule.WhichOneof("pattern").upper(),
+            path=getattr(rule, rule.WhichOneof("pattern")),
+            service=service.full_name,
+            method=method.name,
+            whole_body=rule.body == "*",
+            streams=method.server_streaming,
+        )
+        for file in _FILES
+        for service in file.services_by_name.values()
+        for method in service.methods
+        if (rule := method.GetOptions().Extensions[annotations_pb2.http]).WhichOneof("pattern")
     )
