@@ -155,7 +155,7 @@ def ensure(connection: Connection) -> None:
         create(connection)
     elif found != REVISION:
         # Migrations load a library of their own: only a store of an older release pays for it.
-        from armada.views.migrations import UnknownRevision, upgrade  # noqa: PLC0415 - costs 11 MB, rarely needed
+        from armada.views.migrations.upgrade import UnknownRevision, upgrade  # noqa: PLC0415 - costs 11 MB, rarely needed
 
         try:
             upgrade(connection)

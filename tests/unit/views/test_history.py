@@ -12,8 +12,9 @@ from sqlalchemy import create_engine, inspect
 
 from armada.model.errors import CorruptEntry, StartupRefused, Unavailable
 from armada.model.lifecycle import JobState, RunState
-from armada.views import migrations, records, schema
+from armada.views import records, schema
 from armada.views.history import History
+from armada.views.migrations.upgrade import upgrade
 from armada.views.projector import Projector
 from armada.views.reads import IDS_PER_QUERY
 from armada.views.records import Preemption, pack, read_template, unpack
@@ -221,7 +222,7 @@ def test_migrating_from_nothing_gives_the_same_tables_as_creating(tmp_path: Path
     make(created)
     engine = create_engine(f"sqlite+pysqlite:///{migrated}")
     with engine.begin() as connection:
-        migrations.upgrade(connection)
+        upgrade(connection)
         assert schema.stored_revision(connection) == schema.REVISION
     engine.dispose()
     assert shape(created) == shape(migrated)
