@@ -1,0 +1,250 @@
+"""What a round decided: who runs where, who makes room, who waits and why, and how the queues stand.
+
+Results are arrays first, because a round may decide about a hundred thousand jobs; single decisions and texts are made
+when asked for. Rows are the caller's own names for jobs (`row` of the snapshot's columns).
+"""
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+import msgspec
+import numpy as np
+
+from armada.model.resources import format_quantity
+from armada.scheduling.kernels import codes
+from armada.scheduling.snapshot import Amounts, Flags, PoolSnapshot, Rows
+
+
+class Method(IntEnum):
+    """How a lease's place was found. A job placed in the first pass and put back in the second is RESCHEDULED."""
+
+    FREE_ROOM = codes.FREE_ROOM
+    FAIR_SHARE = codes.FAIR_SHARE
+    URGENCY = codes.URGENCY
+    AWAY = codes.AWAY
+    RESCHEDULED = codes.RESCHEDULED
+    OPTIMISER = codes.OPTIMISER
+
+
+class PreemptionKind(IntEnum):
+    """Why a running job loses its place. DISPLACED: the room went to jobs that the round put first."""
+
+    FAIR_SHARE = 1
+    URGENCY = 2
+    OPTIMISER = 3
+    GANG = 4
+    DISPLACED = 5
+
+
+class Reason(IntEnum):
+    """Why a job that the round looked at was not placed."""
+
+    NO_FIT = codes.NO_FIT
+    GANG_NO_FIT = codes.GANG_NO_FIT
+    FLOATING_EXCEEDED = codes.FLOATING_EXCEEDED
+    LABEL_UNKNOWN = codes.LABEL_UNKNOWN
+    LABEL_NO_FIT = codes.LABEL_NO_FIT
+    QUEUE_LIMIT = codes.QUEUE_LIMIT
+    QUEUE_CORDONED = codes.QUEUE_CORDONED
+    QUEUE_RATE = codes.QUEUE_RATE
+    QUEUE_BURST = codes.QUEUE_BURST
+    QUEUE_RATE_GANG = codes.QUEUE_RATE_GANG
+    GLOBAL_RATE = codes.GLOBAL_RATE
+    GLOBAL_BURST = codes.GLOBAL_BURST
+    GLOBAL_RATE_GANG = codes.GLOBAL_RATE_GANG
+    ROUND_LIMIT = codes.ROUND_LIMIT
+    GANG_INCOMPLETE = codes.GANG_INCOMPLETE
+    UNSCHEDULED_RESOURCE = codes.UNSCHEDULED_RESOURCE
+    LOST_AGAIN = codes.LOST_AGAIN
+    GANG_LOST_AGAIN = codes.GANG_LOST_AGAIN
+
+
+class Termination(IntEnum):
+    """What ended the placing of new jobs."""
+
+    COMPLETED = codes.COMPLETED
+    RATE_LIMIT = codes.RATE_LIMIT
+    MAX_RESOURCES = codes.MAX_RESOURCES
+
+
+REASON_TEXTS = {
+    Reason.NO_FIT: "no node has room for the job",
+    Reason.GANG_NO_FIT: "the nodes do not have room for all members of the gang at once",
+    Reason.FLOATING_EXCEEDED: "the pool has not enough left of a floating resource that the job asks for",
+    Reason.LABEL_UNKNOWN: "no node has the label that the gang's members must agree in",
+    Reason.LABEL_NO_FIT: "no value of the label that the gang's members must agree in has room for all of them",
+    Reason.QUEUE_LIMIT: "the queue would hold more than it may in this priority class",
+    Reason.QUEUE_CORDONED: "the queue is cordoned",
+    Reason.QUEUE_RATE: "the queue's scheduling rate is used up for now",
+    Reason.QUEUE_BURST: "the gang has more members than the queue's scheduling burst: it can never be placed",
+    Reason.QUEUE_RATE_GANG: "the gang has more members than the queue's scheduling rate leaves for now",
+    Reason.GLOBAL_RATE: "the scheduling rate is used up for now",
+    Reason.GLOBAL_BURST: "the gang has more members than the scheduling burst: it can never be placed",
+    Reason.GLOBAL_RATE_GANG: "the gang has more members than the scheduling rate leaves for now",
+    Reason.ROUND_LIMIT: "the round has placed as much as one round may",
+    Reason.GANG_INCOMPLETE: "not all members of the gang have been submitted",
+    Reason.UNSCHEDULED_RESOURCE: "the job asks for a resource that this pool does not give out",
+    Reason.LOST_AGAIN: "the job found room, but jobs that go first needed it",
+    Reason.GANG_LOST_AGAIN: "the gang found room, but jobs that go first needed some of it",
+}
+
+
+class Leases(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """Jobs that get a run (K): the node's row in the snapshot, the priority they are bound at, and how.
+
+    `away_entry` is the place in the class's away node types, or -1. `label` and `value` are those that a gang's members
+    agree in, as rows of the snapshot's gang labels and their values, or -1.
+    """
+
+    row: Rows
+    node: Rows
+    priority: Amounts
+    method: Flags
+    away_entry: Rows
+    label: Rows
+    value: Rows
+
+
+class Preemptions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """Running jobs that lose their run (K). `for_row` is the job that gets the room, or -1 where no single one does."""
+
+    row: Rows
+    node: Rows
+    kind: Flags
+    for_row: Rows
+
+
+class Refusals(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """Queued jobs that were looked at and not placed, with the shape's row and the code of the reason."""
+
+    row: Rows
+    shape: Rows
+    reason: Flags
+
+
+class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """How a queue stands in the pool. Shares are fractions of the pool; `allocated` is after the round."""
+
+    name: str
+    weight: float
+    raw_weight: float
+    fair_share: float
+    demand_capped_share: float
+    uncapped_share: float
+    actual_share: float
+    demand_share: float
+    constrained_demand_share: float
+    allocated: tuple[int, ...]
+    demand: tuple[int, ...]
+    constrained_demand: tuple[int, ...]
+    penalty: tuple[int, ...]
+
+
+class LeaseDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """One lease. `uniformity` is the label and value that the gang's members share, or None."""
+
+    row: int
+    node_id: str
+    priority: int
+    method: Method
+    away_entry: int
+    uniformity: tuple[str, str] | None
+
+
+class PreemptionDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """One preemption. `for_row` is -1 where no single job gets the room."""
+
+    row: int
+    node_id: str
+    kind: PreemptionKind
+    for_row: int
+
+
+class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """All that a round decided about one pool. `seed` is the one it ran with."""
+
+    snapshot: PoolSnapshot
+    seed: int
+    leases: Leases
+    preemptions: Preemptions
+    refusals: Refusals
+    queues: tuple[QueueFigures, ...]
+    termination: Termination
+
+    def each_lease(self) -> Iterator[LeaseDecision]:
+        """Give the leases one by one."""
+        leases, gangs, ids = self.leases, self.snapshot.gangs, self.snapshot.nodes.ids
+        columns = (
+            leases.row,
+            leases.node,
+            leases.priority,
+            leases.method,
+            leases.away_entry,
+            leases.label,
+            leases.value,
+        )
+        for row, node, priority, method, entry, label, value in zip(*(one.tolist() for one in columns), strict=True):
+            yield LeaseDecision(
+                row=row,
+                node_id=ids[node],
+                priority=priority,
+                method=Method(method),
+                away_entry=entry,
+                uniformity=None if label < 0 else (gangs.labels[label], gangs.values[label][value]),
+            )
+
+    def each_preemption(self) -> Iterator[PreemptionDecision]:
+        """Give the preemptions one by one."""
+        lost, ids = self.preemptions, self.snapshot.nodes.ids
+        columns = (lost.row, lost.node, lost.kind, lost.for_row)
+        for row, node, kind, for_row in zip(*(one.tolist() for one in columns), strict=True):
+            yield PreemptionDecision(row=row, node_id=ids[node], kind=PreemptionKind(kind), for_row=for_row)
+
+    def each_refusal(self) -> Iterator[tuple[int, Reason]]:
+        """Give (row, reason) of the jobs that were looked at and not placed, one by one."""
+        for row, reason in zip(self.refusals.row.tolist(), self.refusals.reason.tolist(), strict=True):
+            yield row, Reason(reason)
+
+    def reason_text(self, index: int) -> str:
+        """Say in words why refusal number `index` was made, with what the nodes have against the job."""
+        reason = Reason(int(self.refusals.reason[index]))
+        text = REASON_TEXTS[reason]
+        if reason not in (Reason.NO_FIT, Reason.GANG_NO_FIT, Reason.LABEL_NO_FIT):
+            return text
+        return "; ".join((text, *node_objections(self.snapshot, int(self.refusals.shape[index]))))
+
+
+def node_objections(snapshot: PoolSnapshot, shape: int) -> tuple[str, ...]:
+    """Count the nodes by what they have against a shape: tests that they fail, size, or that they are in use."""
+    nodes, shapes, rules = snapshot.nodes, snapshot.shapes, snapshot.rules
+    verdict = shapes.verdict[shapes.rule[shape]][nodes.type]
+    objections = [
+        f"{_nodes(int((verdict == text).sum()))}: {shapes.texts[text]}" for text in np.unique(verdict[verdict >= 0])
+    ]
+    open_nodes = verdict < 0
+    for column, name in enumerate(rules.resources):
+        wanted = int(shapes.request[shape, column])
+        if wanted == 0 or rules.floating[column]:
+            continue
+        small = open_nodes & (nodes.allocatable[:, column] < wanted)
+        if small.any():
+            most = int(nodes.allocatable[small, column].max())
+            objections.append(
+                f"{_nodes(int(small.sum()))}: {shown(snapshot, column, wanted)} {name} asked for,"
+                f" at most {shown(snapshot, column, most)} offered",
+            )
+            open_nodes &= ~small
+    if open_nodes.any():
+        objections.append(
+            f"{_nodes(int(open_nodes.sum()))} could hold it but {'are' if open_nodes.sum() > 1 else 'is'} in use"
+        )
+    return tuple(objections)
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
+def shown(snapshot: PoolSnapshot, column: int, amount: int) -> str:
+    """Return an amount of a column as a quantity."""
+    return format_quantity(amount * 10 ** snapshot.rules.exponents[column])

@@ -1,0 +1,385 @@
+"""`build_snapshot`: one pool's round, put together from tables and columns.
+
+Steps: (1) which queues have work here; (2) which nodes take part and what the pool offers; (3) the jobs, ordered and
+renamed to the round's own rows; (4) which shapes may run on which node types.
+"""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from armada.model.fleet import PriorityClass
+from armada.model.policy import PoolPolicy, SchedulingPolicy
+from armada.model.resources import fraction_of
+from armada.scheduling.matching import PlacementRule, Verdicts, label_keys, match
+from armada.scheduling.snapshot import (
+    CROSS_POOL,
+    EVICTED,
+    FOREIGN,
+    UNLIMITED,
+    Amounts,
+    ClassColumns,
+    Flags,
+    GangColumns,
+    NodeColumns,
+    PoolSnapshot,
+    QueueColumns,
+    QueuedColumns,
+    RoundRules,
+    Rows,
+    RunningColumns,
+    ShapeColumns,
+)
+from armada.scheduling.tables import FleetTable, GangRows, QueuedJobs, QueueLine, RunningJobs, ShapeTable
+
+KEPT_VERDICTS = 8
+"""How many verdict tables a fleet remembers: equal rounds follow each other."""
+
+
+def build_snapshot(
+    policy: SchedulingPolicy,
+    pool: str,
+    *,
+    fleet: FleetTable,
+    shapes: ShapeTable,
+    queues: list[QueueLine] | tuple[QueueLine, ...],
+    queued: QueuedJobs,
+    running: RunningJobs,
+    gangs: GangRows,
+    global_tokens: float = UNLIMITED,
+    preemption_tokens: float | None = None,
+) -> PoolSnapshot:
+    """Return the snapshot of one pool's round; the caller's arrays are copied, not kept.
+
+    `preemption_tokens` None means that fair-share preemption has no rate limit.
+    """
+    pool_policy = policy.pool(pool) or PoolPolicy(name=pool)
+    active = _active_queues(queues, queued, running)
+    nodes, node_row, overfull = _nodes(fleet, shapes, running)
+    total = _total(policy, pool, nodes)
+    queued_columns = _queued(queued, active)
+    running_columns = _running(policy, shapes, running, active, node_row)
+    used, queued_shape, running_shape = _used_shapes(len(shapes), queued_columns.shape, running_columns.shape)
+    queued_columns = msgspec.structs.replace(queued_columns, shape=queued_shape)
+    running_columns = msgspec.structs.replace(running_columns, shape=running_shape)
+    labels = _labels_in_use(gangs, queued_columns.gang)
+    verdicts, rule_place = _verdicts(pool_policy, fleet, shapes, used, overfull, labels)
+    kept = np.flatnonzero(node_row >= 0)
+    nodes = msgspec.structs.replace(nodes, type=verdicts.type[kept])
+    shape_columns = _shapes(shapes, used, verdicts, rule_place)
+    return PoolSnapshot(
+        rules=_rules(
+            policy,
+            pool_policy,
+            total,
+            np.unique(np.concatenate((running_columns.priority, shape_columns.away_priority))),
+            global_tokens,
+            preemption_tokens,
+        ),
+        nodes=nodes,
+        classes=ClassColumns(
+            names=tuple(kind.name for kind in policy.priority_classes),
+            priority=np.array([kind.priority for kind in policy.priority_classes], np.int64),
+            preemptible=np.array([kind.preemptible for kind in policy.priority_classes], np.uint8),
+        ),
+        shapes=shape_columns,
+        queues=_queues(policy, pool, [queues[index] for index in active], total),
+        queued=queued_columns,
+        running=running_columns,
+        gangs=_gangs(fleet, gangs, labels, verdicts),
+    )
+
+
+def _active_queues(
+    queues: list[QueueLine] | tuple[QueueLine, ...],
+    queued: QueuedJobs,
+    running: RunningJobs,
+) -> list[int]:
+    """Return the places of the queues that have a job here, by name."""
+    waiting = np.diff(queued.offsets)
+    held = np.bincount(running.queue[running.kind != FOREIGN], minlength=len(queues))
+    busy = [index for index in range(len(queues)) if waiting[index] or held[index]]
+    return sorted(busy, key=lambda index: queues[index].queue.name)
+
+
+def _nodes(fleet: FleetTable, shapes: ShapeTable, running: RunningJobs) -> tuple[NodeColumns, Rows, Flags]:
+    """Return the nodes that take part, each fleet node's row among them (or -1), and which of the fleet are overfull.
+
+    A node that takes no new work is left out unless it holds jobs of ours.
+    """
+    allocatable = fleet.allocatable.copy()
+    bound = np.zeros_like(allocatable)
+    on_node = running.node >= 0
+    request = shapes.request[running.shape]
+    foreign = on_node & (running.kind == FOREIGN)
+    ours = on_node & (running.kind != FOREIGN)
+    np.subtract.at(allocatable, running.node[foreign], request[foreign])
+    np.add.at(bound, running.node[ours], request[ours])
+    floating = ~fleet.on_nodes
+    bound[:, floating] = 0
+    allocatable[:, floating] = 0
+    overfull = (bound > allocatable).any(axis=1)
+    holds_jobs = np.bincount(running.node[ours], minlength=len(fleet)) > 0
+    kept = holds_jobs | ~(overfull | fleet.unschedulable)
+    row = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+    places = np.flatnonzero(kept)
+    columns = NodeColumns(
+        ids=tuple(fleet.ids[place] for place in places) if len(places) < len(fleet) else fleet.ids,
+        total=fleet.total[places],
+        allocatable=allocatable[places],
+        rank=fleet.rank[places],
+        lane=fleet.lane[places],
+        type=np.zeros(len(places), np.int32),
+        overfull=overfull[places].astype(np.uint8),
+    )
+    return columns, row, overfull.astype(np.uint8)
+
+
+def _total(policy: SchedulingPolicy, pool: str, nodes: NodeColumns) -> tuple[int, ...]:
+    kinds = policy.kinds()
+    total = [int(amount) for amount in nodes.allocatable.sum(axis=0)]
+    for kind in policy.floating_resources:
+        column = kinds.index(kind.name)
+        if column is not None:
+            total[column] = kinds.vector_down({kind.name: kind.quantities.get(pool, "0")})[column]
+    return tuple(max(0, amount) for amount in total)
+
+
+def _queued(queued: QueuedJobs, active: list[int]) -> QueuedColumns:
+    sizes = np.diff(queued.offsets)
+    offsets = np.zeros(len(active) + 1, np.int64)
+    np.cumsum(sizes[active], out=offsets[1:])
+    if active == list(range(len(active))):
+        places: Any = slice(0, int(offsets[-1]))
+    else:
+        spans = [np.arange(queued.offsets[index], queued.offsets[index + 1]) for index in active]
+        places = np.concatenate(spans) if spans else np.zeros(0, np.int64)
+    return QueuedColumns(
+        offsets=offsets,
+        row=queued.row[places].astype(np.int32),
+        shape=queued.shape[places].astype(np.int32),
+        gang=queued.gang[places].astype(np.int32),
+    )
+
+
+def _running(
+    policy: SchedulingPolicy,
+    shapes: ShapeTable,
+    running: RunningJobs,
+    active: list[int],
+    node_row: Rows,
+) -> RunningColumns:
+    """Sort the running jobs as their queues would serve them. Foreign runs have done their part: they took room."""
+    place_of = np.full(max(active, default=-1) + 2, -1, np.int32)
+    place_of[active] = np.arange(len(active), dtype=np.int32)
+    part = np.flatnonzero(running.kind != FOREIGN)
+    queue = place_of[running.queue[part]]
+    class_priority = np.array([kind.priority for kind in policy.priority_classes], np.int64)
+    order = np.lexsort(
+        (
+            running.submitted[part],
+            running.leased_ms[part],
+            running.job_priority[part],
+            -class_priority[shapes.class_row[running.shape[part]]],
+            queue,
+        ),
+    )
+    part = part[order]
+    offsets = np.zeros(len(active) + 1, np.int64)
+    np.cumsum(np.bincount(queue, minlength=len(active)), out=offsets[1:])
+    node = running.node[part]
+    return RunningColumns(
+        offsets=offsets,
+        row=running.row[part],
+        shape=running.shape[part],
+        gang=running.gang[part],
+        node=np.where(node >= 0, node_row[node] if len(node_row) else -1, -1).astype(np.int32),
+        priority=running.priority[part],
+        leased_ms=running.leased_ms[part],
+        kind=running.kind[part],
+    )
+
+
+def _used_shapes(count: int, queued: Rows, running: Rows) -> tuple[NDArray[np.int64], Rows, Rows]:
+    """Return the shapes that occur, and both columns in terms of their places."""
+    mark = np.zeros(count, np.bool_)
+    mark[queued] = True
+    mark[running] = True
+    place = (np.cumsum(mark) - 1).astype(np.int32)
+    return np.flatnonzero(mark).astype(np.int64), place[queued], place[running]
+
+
+def _labels_in_use(gangs: GangRows, gang: Rows) -> tuple[str, ...]:
+    if not gangs.labels:
+        return ()
+    labels = np.unique(gangs.label[gang[gang >= 0]])
+    return tuple(gangs.labels[label] for label in labels if label >= 0)
+
+
+def _verdicts(
+    pool: PoolPolicy,
+    fleet: FleetTable,
+    shapes: ShapeTable,
+    used: NDArray[np.int64],
+    overfull: Flags,
+    labels: tuple[str, ...],
+) -> tuple[Verdicts, Rows]:
+    """Judge the rules in use on the fleet, or find that it was just done. Also return each rule's place, or -1."""
+    in_use = np.zeros(len(shapes.rules), np.bool_)
+    in_use[shapes.rule[used]] = True
+    if shapes.away:
+        own = set(used.tolist())
+        for shape, entries in shapes.away.items():
+            if shape in own:
+                in_use[[rule for rule, _, _ in entries]] = True
+    place = np.where(in_use, np.cumsum(in_use) - 1, -1).astype(np.int32)
+    key = (in_use.tobytes(), overfull.tobytes(), labels, pool.default_tolerations)
+    known = fleet.verdicts.get(key)
+    if known is None:
+        rules = [_widened(shapes.rules[index], pool) for index in np.flatnonzero(in_use)]
+        sets, taint_set = fleet.taint_sets_with(overfull)
+        keys = {key: fleet.label(key) for rule in rules for key in label_keys(rule)}
+        keys.update((label, fleet.label(label)) for label in labels)
+        known = match(rules, sets, taint_set, keys, labels)
+        while len(fleet.verdicts) >= KEPT_VERDICTS:
+            fleet.verdicts.pop(next(iter(fleet.verdicts)))
+        fleet.verdicts[key] = known
+    return known, place
+
+
+def _widened(rule: PlacementRule, pool: PoolPolicy) -> PlacementRule:
+    if not pool.default_tolerations:
+        return rule
+    tolerations = tuple(sorted({*rule.tolerations, *pool.default_tolerations}))
+    return msgspec.structs.replace(rule, tolerations=tolerations)
+
+
+def _shapes(shapes: ShapeTable, used: NDArray[np.int64], verdicts: Verdicts, place: Rows) -> ShapeColumns:
+    offsets = np.zeros(len(used) + 1, np.int32)
+    entries: list[tuple[int, int, int]] = []
+    if shapes.away:
+        for index, shape in enumerate(used.tolist()):
+            entries.extend(shapes.away.get(shape, ()))
+            offsets[index + 1] = len(entries)
+    return ShapeColumns(
+        request=shapes.request[used],
+        class_row=shapes.class_row[used],
+        rule=place[shapes.rule[used]],
+        verdict=verdicts.verdict,
+        texts=verdicts.texts,
+        away_offsets=offsets,
+        away_rule=place[np.array([rule for rule, _, _ in entries], np.int64)],
+        away_priority=np.array([priority for _, priority, _ in entries], np.int64),
+        away_entry=np.array([entry for _, _, entry in entries], np.int32),
+    )
+
+
+def _rules(
+    policy: SchedulingPolicy,
+    pool: PoolPolicy,
+    total: tuple[int, ...],
+    priorities: Amounts,
+    global_tokens: float,
+    preemption_tokens: float | None,
+) -> RoundRules:
+    kinds = policy.kinds()
+    multipliers = {resource.name: resource.multiplier for resource in policy.fairness_of(pool)}
+    fractions = policy.round_fractions_of(pool.name)
+    floating = {kind.name for kind in policy.floating_resources}
+    every = {*(kind.priority for kind in policy.priority_classes), *(int(one) for one in priorities)}
+    return RoundRules(
+        pool=pool.name,
+        resources=kinds.names,
+        exponents=kinds.exponents,
+        multipliers=tuple(multipliers.get(name, 0.0) for name in kinds.names),
+        indexed=_indexed(policy),
+        priorities=(EVICTED, CROSS_POOL, *sorted(every)),
+        total=total,
+        round_limit=tuple(
+            fraction_of(amount, fractions[name]) if name in fractions else UNLIMITED
+            for name, amount in zip(kinds.names, total, strict=True)
+        ),
+        floating=tuple(name in floating for name in kinds.names),
+        unscheduled=tuple(name in pool.unscheduled_resources for name in kinds.names),
+        protected_fraction=policy.protected_fraction_of(pool),
+        protects_uncapped_share=pool.protects_uncapped_share,
+        global_tokens=global_tokens,
+        global_burst=policy.rate.burst,
+        preemption_tokens=preemption_tokens,
+        lookback=policy.max_queue_lookback,
+        prefers_large_jobs=policy.prefers_large_jobs,
+        home_scheduling=pool.home_scheduling,
+        away_scheduling=pool.away_scheduling,
+        gang_away_scheduling=pool.gang_away_scheduling,
+        fairshare_preemption=pool.fairshare_preemption,
+        urgency_preemption=pool.urgency_preemption,
+        cross_pool_preempted_first=pool.cross_pool_preempted_first,
+    )
+
+
+def _indexed(policy: SchedulingPolicy) -> tuple[tuple[int, int], ...]:
+    """Return (column, resolution in column units) of the resources by which nodes are sorted."""
+    kinds = policy.kinds()
+    pairs = []
+    for kind in policy.index():
+        column = kinds.index(kind.name)
+        if column is not None:
+            pairs.append((column, max(1, kinds.vector_down({kind.name: kind.resolution})[column])))
+    return tuple(pairs)
+
+
+def _queues(policy: SchedulingPolicy, pool: str, lines: list[QueueLine], total: tuple[int, ...]) -> QueueColumns:
+    kinds = policy.kinds()
+    limit = np.full((len(lines), len(policy.priority_classes), len(kinds)), UNLIMITED, np.int64)
+    for index, line in enumerate(lines):
+        for place, priority_class in enumerate(policy.priority_classes):
+            _limits(limit[index, place], policy, line, priority_class, pool, total)
+    weights = [1.0 / line.queue.priority_factor if line.queue.priority_factor > 0 else 1.0 for line in lines]
+    overridden = [
+        1.0 / line.weight_override if line.weight_override is not None and line.weight_override > 0 else weight
+        for line, weight in zip(lines, weights, strict=True)
+    ]
+    nothing = (0,) * len(kinds)
+    return QueueColumns(
+        names=tuple(line.queue.name for line in lines),
+        weight=np.array(overridden, np.float64),
+        raw_weight=np.array(weights, np.float64),
+        cordoned=np.array([line.queue.cordoned for line in lines], np.uint8),
+        tokens=np.array([line.tokens for line in lines], np.float64),
+        burst=np.array([line.burst for line in lines], np.int64),
+        penalty=np.array([line.penalty or nothing for line in lines], np.int64).reshape(len(lines), len(kinds)),
+        limit=limit,
+    )
+
+
+def _limits(
+    row: Amounts,
+    policy: SchedulingPolicy,
+    line: QueueLine,
+    priority_class: PriorityClass,
+    pool: str,
+    total: tuple[int, ...],
+) -> None:
+    kinds = policy.kinds()
+    for name, fraction in policy.queue_fractions(line.queue, priority_class, pool).items():
+        column = kinds.index(name)
+        if column is not None:
+            row[column] = min(fraction_of(total[column], fraction), UNLIMITED)
+
+
+def _gangs(fleet: FleetTable, gangs: GangRows, labels: tuple[str, ...], verdicts: Verdicts) -> GangColumns:
+    places = {label: place for place, label in enumerate(labels)}
+    own = np.array([places.get(label, -1) for label in (*gangs.labels, "")], np.int32)
+    columns = [fleet.label(label) for label in labels]
+    return GangColumns(
+        cardinality=gangs.cardinality.astype(np.int32),
+        label=own[gangs.label] if len(gangs.label) else np.zeros(0, np.int32),
+        labels=labels,
+        values=tuple(column.values for column in columns),
+        domain=np.array([column.code[verdicts.first] for column in columns], np.int32).reshape(
+            len(labels),
+            len(verdicts.first),
+        ),
+    )
