@@ -48,12 +48,14 @@ def _walked(scope: ast.AST) -> Iterator[ast.expr]:
     for node in _own(scope):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ORDER_FREE:
             free.update(id(argument) for argument in node.args)
+        elif isinstance(node, ast.Set):
+            free.update(id(element) for element in node.elts)
     for node in _own(scope):
         if isinstance(node, ast.For | ast.AsyncFor):
             yield node.iter
         elif isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp) and id(node) not in free:
             yield from (each.iter for each in node.generators)
-        elif isinstance(node, ast.Starred):
+        elif isinstance(node, ast.Starred) and id(node) not in free:
             yield node.value
         elif isinstance(node, ast.Call):
             yield from _taken(node)
@@ -165,5 +167,6 @@ more = {x for x in seen}
 whole = any(x for x in seen) and "a" in seen
 for each in seen: ...  # unordered: each is only removed
 kept = [x for x in rows if x in seen]
+both = sorted({*seen, *rows})
 """
     assert walks_over_sets(sample(text)) == []
