@@ -191,9 +191,9 @@ class ErrorsAnswered(grpc.aio.ServerInterceptor):
 
     async def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
+        continuation: "Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]]",
         handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+    ) -> "grpc.RpcMethodHandler[Any, Any] | None":
         """Return the method's handler, wrapped; None for an unknown method."""
         handler = await continuation(handler_call_details)
         if handler is None:
@@ -203,7 +203,7 @@ class ErrorsAnswered(grpc.aio.ServerInterceptor):
         if known is not handler:
             guarded = _guarded(handler, _Guard(method, self._on_crash))
             self._guarded[method] = (handler, guarded)
-        return cast(grpc.RpcMethodHandler[Any, Any], guarded)
+        return cast("grpc.RpcMethodHandler[Any, Any]", guarded)
 
 
 class _Guard:
@@ -245,7 +245,7 @@ async def _all_decoded(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
         yield _decoded(request)
 
 
-def _guarded(handler: Any, guard: _Guard) -> grpc.RpcMethodHandler[Any, Any]:
+def _guarded(handler: Any, guard: _Guard) -> "grpc.RpcMethodHandler[Any, Any]":
     """The same handler with errors answered. Handlers are coroutines or async generators, as `grpc.aio` wants them."""
     if handler.response_streaming:
         inner = handler.stream_stream if handler.request_streaming else handler.unary_stream
