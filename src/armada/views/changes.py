@@ -57,8 +57,8 @@ _RUN_ENDS: Final = frozenset(int(state) for state in RunState if state.is_termin
 class Changes:
     """Rows to insert and columns to set, gathered over entries in their order.
 
-    `job_sets` holds (queue, job set) by job id of new jobs: the store replaces them by numbers. `cancelled` are jobs
-    whose run, if any, ends with them: (job id, when).
+    `job_sets` holds (queue, job set) by job id of new jobs: the store replaces them by numbers. `ended` are jobs whose
+    live run, if any, ends with them: (job id, when), by the state that such a run takes.
     """
 
     def __init__(self) -> None:
@@ -70,14 +70,14 @@ class Changes:
         self.jobs: dict[str, Row] = {}
         self.new_runs: dict[tuple[str, str], Row] = {}
         self.runs: dict[tuple[str, str], Row] = {}
-        self.cancelled: list[tuple[str, int]] = []
+        self.ended: dict[RunState, list[tuple[str, int]]] = {}
 
-    def add(self, entry: Entry, original: Entry) -> None:
-        """Take in an entry; `original` is the same with its void parts, by which specs are numbered."""
-        numbers = range(len(entry.events)) if entry is original else _numbers(entry, original)
-        for event, number in zip(entry.events, numbers, strict=True):
+    def add(self, entry: Entry) -> None:
+        """Take in an entry. Its events stand where the log has them: specs are numbered by that place."""
+        for number, event in enumerate(entry.events):
             if isinstance(event, JobsSubmitted):
-                self._submit(entry, event, number)
+                if event.jobs:
+                    self._submit(entry, event, number)
             else:
                 self._fold(event)
         self.position = entry.position
@@ -138,19 +138,19 @@ class Changes:
             case RunAddressed(job_id=job_id, run_id=run_id):
                 _row(self.new_runs, self.runs, (job_id, run_id))["addresses"] = pack(event.addresses)
             case JobFailed():
-                self._job(event.job_id, event.at_ms, JobState.FAILED, failure=pack(event.failure))
+                self._fail(event, JobState.FAILED, RunState.FAILED)
             case JobPreempted():
-                self._job(event.job_id, event.at_ms, JobState.PREEMPTED, failure=pack(event.failure))
+                self._fail(event, JobState.PREEMPTED, RunState.PREEMPTED)
             case JobRejected():
                 self._job(event.job_id, event.at_ms, JobState.REJECTED, rejection=event.reason)
             case JobRequeued():
                 self._job(event.job_id, event.at_ms, JobState.QUEUED)
             case JobCancelRequested():
                 self._asked(event.job_id, "cancel", event.reason, event.requestor)
-            case JobCancelled():
-                self._asked(event.job_id, "cancel", event.reason, event.requestor)
-                self._job(event.job_id, event.at_ms, JobState.CANCELLED, cancelled_ms=event.at_ms)
-                self.cancelled.append((event.job_id, event.at_ms))
+            case JobCancelled(job_id=job_id, at_ms=at_ms):
+                self._asked(job_id, "cancel", event.reason, event.requestor)
+                self._job(job_id, at_ms, JobState.CANCELLED, cancelled_ms=at_ms)
+                self._end_with_job(job_id, at_ms, RunState.CANCELLED)
             case JobPreemptRequested():
                 self._asked(event.job_id, "preempt", event.reason, event.requestor)
             case JobReprioritised():
@@ -195,6 +195,14 @@ class Changes:
             end["exit_code"] = code
         self._run(event.job_id, event.run_id, state, end)
 
+    def _fail(self, event: JobFailed | JobPreempted, state: JobState, run_state: RunState) -> None:
+        self._job(event.job_id, event.at_ms, state, failure=pack(event.failure))
+        self._end_with_job(event.job_id, event.at_ms, run_state)
+
+    def _end_with_job(self, job_id: str, at_ms: int, state: RunState) -> None:
+        """The job's end is the end of a run that has not ended before it."""
+        self.ended.setdefault(state, []).append((job_id, at_ms))
+
     def _asked(self, job_id: str, verb: str, reason: str, requestor: str) -> None:
         """Note who asked and why; what is empty doesn't replace what an earlier fact said."""
         row = _row(self.new_jobs, self.jobs, job_id)
@@ -236,24 +244,3 @@ def _row(new: dict[Key, Row], changed: dict[Key, Row], key: Key) -> Row:
         if row is None:
             row = changed[key] = {}
     return row
-
-
-def _numbers(entry: Entry, original: Entry) -> list[int]:
-    """For each event that is left, its number among all events of the entry as the log holds it."""
-    numbers: list[int] = []
-    number = 0
-    for event in entry.events:
-        while not _stems_from(event, original.events[number]):
-            number += 1
-        numbers.append(number)
-        number += 1
-    return numbers
-
-
-def _stems_from(event: Event, whole: Event) -> bool:
-    """True when `event` is `whole`, or is a submission `whole` that lost its void rows."""
-    if event is whole or event == whole:
-        return True
-    if not isinstance(event, JobsSubmitted) or not isinstance(whole, JobsSubmitted):
-        return False
-    return any(new.job_id == event.jobs[0].job_id for new in whole.jobs)

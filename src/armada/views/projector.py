@@ -31,8 +31,8 @@ _RETRY_LAST_S: Final = 30.0
 class Projector:
     """Applies the log to the history.
 
-    `effective` gives an entry without its void parts and is called on the event loop's thread; `folded` says how far
-    the ledger stands, because only up to there it is known what is void.
+    `effective` gives an entry without its void parts (what is left keeps its place) and is called on the event loop's
+    thread; `folded` says how far the ledger stands, because only up to there it is known what is void.
     """
 
     def __init__(
@@ -111,15 +111,15 @@ class Projector:
         async with self._turn:
             while self._history.position < (target := self._folded()):
                 entries = await self._log.read(self._history.position, ENTRIES_PER_WRITE)
-                ready = [(self._effective(entry), entry) for entry in entries if entry.position <= target]
+                ready = [self._effective(entry) for entry in entries if entry.position <= target]
                 if not ready:
                     return
                 await self._history.write(partial(gather, ready))
 
 
-def gather(entries: Sequence[tuple[Entry, Entry]]) -> Changes:
-    """The row changes of entries in order, each given without its void parts and as the log holds it."""
+def gather(entries: Sequence[Entry]) -> Changes:
+    """The row changes of entries in order, each without its void parts."""
     changes = Changes()
-    for entry, original in entries:
-        changes.add(entry, original)
+    for entry in entries:
+        changes.add(entry)
     return changes

@@ -45,8 +45,6 @@ _PRAGMAS: Final = (
     "PRAGMA temp_store = MEMORY",
 )
 
-Rows = list[tuple[Any, ...]]
-
 _KEY: Final = "key_"
 """Begins the names of values that say which row is meant, to tell them from columns to set."""
 
@@ -119,10 +117,10 @@ class Store:
         self._update(connection, schema.job, [row | {"key_job_id": key} for key, row in changes.jobs.items() if row])
         keyed = [row | {"key_job_id": key[0], "key_run_id": key[1]} for key, row in changes.runs.items() if row]
         self._update(connection, schema.run, keyed)
-        if changes.cancelled:
-            connection.exec_driver_sql(
-                *self._cancelling([{"key_job_id": job_id, "finished_ms": at} for job_id, at in changes.cancelled])
-            )
+        for state, ended in changes.ended.items():
+            rows: list[Row] = [{"key_job_id": job_id, "finished_ms": at, "state": state} for job_id, at in ended]
+            statement = self._statement("end", schema.run, ("state", "finished_ms"))
+            connection.exec_driver_sql(statement.sql, [statement.tuple_of(row) for row in rows])
         connection.execute(update(schema.progress).values(position=changes.position, batch_id=changes.batch_id))
 
     def _set_id(self, connection: Connection, names: tuple[str, str]) -> int:
@@ -151,11 +149,6 @@ class Store:
             statement = self._statement("update", table, columns)
             connection.exec_driver_sql(statement.sql, [statement.tuple_of(row) for row in group])
 
-    def _cancelling(self, rows: list[Row]) -> tuple[str, Rows]:
-        """End whatever run of the cancelled jobs has not ended yet."""
-        statement = self._statement("cancel", schema.run, ("finished_ms",))
-        return statement.sql, [statement.tuple_of(row) for row in rows]
-
     def _statement(self, verb: str, table: Table, columns: tuple[str, ...]) -> Statement:
         key = (verb, table.name, columns)
         known = self._statements.get(key)
@@ -172,8 +165,6 @@ class Store:
             built = insert(table).values(values)
         else:
             keys: list[Column[Any]] = list(table.primary_key.columns) if verb == "update" else [table.c.job_id]
-            if verb == "cancel":
-                values["state"] = literal_column(str(int(RunState.CANCELLED)))
             built = (
                 update(table).where(*(column == bindparam(f"{_KEY}{column.name}") for column in keys)).values(values)
             )

@@ -12,7 +12,16 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from armada.model.errors import LogFailed, Unavailable
-from armada.model.events import Entry, JobCancelled, JobsSubmitted, JobSucceeded, RunStarted
+from armada.model.events import (
+    Entry,
+    Failure,
+    JobCancelled,
+    JobFailed,
+    JobsSubmitted,
+    JobSucceeded,
+    RunsReleased,
+    RunStarted,
+)
 from armada.model.lifecycle import JobState
 from armada.views import projector as projector_module
 from armada.views import schema
@@ -115,13 +124,19 @@ async def test_only_what_the_ledger_folded_is_projected(history: History) -> Non
 
 async def test_void_parts_leave_no_trace_and_specs_keep_their_number(history: History) -> None:
     log = ListedLog()
-    log.add(submitted("j1"), submitted("j2", "j3", spec=template(namespace="two")), JobSucceeded(at_ms=3, job_id="j9"))
+    log.add(submitted("j1"), submitted("j2", "j3", spec=template(namespace="two")), JobSucceeded(at_ms=3, job_id="j3"))
 
     def effective(one: Entry) -> Entry:
-        second = one.events[1]
+        first, second, third = one.events
+        assert isinstance(first, JobsSubmitted)
         assert isinstance(second, JobsSubmitted)
-        # The first submission and the last fact are void, and of the second its first row.
-        return msgspec.structs.replace(one, events=(msgspec.structs.replace(second, jobs=second.jobs[1:]),))
+        # The first submission and the last fact are void, and of the second submission its first row.
+        left = (
+            msgspec.structs.replace(first, jobs=()),
+            msgspec.structs.replace(second, jobs=second.jobs[1:]),
+            RunsReleased(at_ms=third.at_ms, run_ids=()),
+        )
+        return msgspec.structs.replace(one, events=left)
 
     await Projector(log, history, effective, lambda: 1).flush()
     found = await history.jobs(["j1", "j2", "j3"])
@@ -132,6 +147,18 @@ async def test_void_parts_leave_no_trace_and_specs_keep_their_number(history: Hi
     kept = await history.spec(1, 1)
     assert kept is not None
     assert kept.namespace == "two"
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+async def test_a_job_that_fails_takes_its_live_run_along(history: History, batches: int) -> None:
+    log = ListedLog()
+    log.add(submitted("j1"), leased("j1", "r1"), RunStarted(at_ms=3, job_id="j1", run_id="r1"))
+    if batches > 1:
+        await projecting(log, history).flush()
+    log.add(JobFailed(at_ms=9, job_id="j1", failure=Failure(reason="gang lost", kind="gang_unschedulable")))
+    await projecting(log, history).flush()
+    (run,) = (await history.runs(["r1"])).values()
+    assert (run.state.name, run.finished_ms) == ("FAILED", 9)
 
 
 async def test_equal_jobs_share_one_spec(history: History) -> None:
