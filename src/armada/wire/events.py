@@ -93,7 +93,7 @@ def _count(event: facts.Event) -> int:
         return 2 * len(event.jobs)
     if isinstance(event, facts.JobRequeued):
         return int(event.failure is not None)
-    return int(type(event) in _FIELDS)
+    return int(type(event) not in _SILENT)
 
 
 class _Writer:
@@ -110,10 +110,9 @@ class _Writer:
         if isinstance(event, facts.JobsSubmitted):
             self._submitted(event)
             return
-        place = _FIELDS.get(type(event))
-        if place is None or _count(event) == 0:
+        if _count(event) == 0:
             return
-        name, fill = place
+        name, fill = _FIELDS[type(event)]
         fact: Any = event  # every kind in _FIELDS is about one job
         target = self._next(name, fact.job_id, event.at_ms)
         if target is not None and fill is not None:
@@ -273,3 +272,20 @@ _FIELDS: Final[Mapping[type, tuple[str, Callable[[Any, Any], None] | None]]] = {
     facts.RunLeaseExpired: ("lease_expired", None),
     facts.RunPreempted: ("preempted", _preempted),
 }
+
+_SILENT: Final = frozenset(
+    {
+        facts.RunSucceeded,
+        facts.RunFailed,
+        facts.RunsReleased,
+        facts.QueueCreated,
+        facts.QueueUpdated,
+        facts.QueueCordoned,
+        facts.QueueDeleted,
+        facts.ExecutorReported,
+        facts.ExecutorSettingsChanged,
+        facts.ExecutorDeleted,
+        facts.LeadershipClaimed,
+    },
+)
+"""Kinds that no client sees: the end of a run is told by what it means for the job."""

@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - the members of the two protocols are explained by their names
 """Answers about jobs and runs, scheduling reports and logs."""
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,60 +43,60 @@ class RunShown(Protocol):
     """What is shown of a run (`views.records.RunDetails`); a time that was not reached is None."""
 
     @property
-    def run_id(self) -> str: ...  # noqa: D102 - the names say it
+    def run_id(self) -> str: ...
     @property
-    def job_id(self) -> str: ...  # noqa: D102
+    def job_id(self) -> str: ...
     @property
-    def state(self) -> RunState: ...  # noqa: D102
+    def state(self) -> RunState: ...
     @property
-    def executor_id(self) -> str: ...  # noqa: D102
+    def executor_id(self) -> str: ...
     @property
-    def node_name(self) -> str: ...  # noqa: D102
+    def node_name(self) -> str: ...
     @property
-    def leased_ms(self) -> int: ...  # noqa: D102
+    def leased_ms(self) -> int: ...
     @property
-    def pending_ms(self) -> int | None: ...  # noqa: D102
+    def pending_ms(self) -> int | None: ...
     @property
-    def started_ms(self) -> int | None: ...  # noqa: D102
+    def started_ms(self) -> int | None: ...
     @property
-    def finished_ms(self) -> int | None: ...  # noqa: D102
+    def finished_ms(self) -> int | None: ...
     @property
-    def addresses(self) -> dict[int, str]: ...  # noqa: D102
+    def addresses(self) -> dict[int, str]: ...
 
 
 class JobShown(Protocol):
     """What is shown of a job (`views.records.JobDetails`)."""
 
     @property
-    def job_id(self) -> str: ...  # noqa: D102 - the names say it
+    def job_id(self) -> str: ...
     @property
-    def queue(self) -> str: ...  # noqa: D102
+    def queue(self) -> str: ...
     @property
-    def job_set(self) -> str: ...  # noqa: D102
+    def job_set(self) -> str: ...
     @property
-    def namespace(self) -> str: ...  # noqa: D102
+    def namespace(self) -> str: ...
     @property
-    def owner(self) -> str: ...  # noqa: D102
+    def owner(self) -> str: ...
     @property
-    def priority(self) -> int: ...  # noqa: D102
+    def priority(self) -> int: ...
     @property
-    def state(self) -> JobState: ...  # noqa: D102
+    def state(self) -> JobState: ...
     @property
-    def submitted_ms(self) -> int: ...  # noqa: D102
+    def submitted_ms(self) -> int: ...
     @property
-    def last_transition_ms(self) -> int: ...  # noqa: D102
+    def last_transition_ms(self) -> int: ...
     @property
-    def latest_run_id(self) -> str: ...  # noqa: D102
+    def latest_run_id(self) -> str: ...
     @property
-    def cancelled_ms(self) -> int | None: ...  # noqa: D102
+    def cancelled_ms(self) -> int | None: ...
     @property
-    def cancel_reason(self) -> str: ...  # noqa: D102
+    def cancel_reason(self) -> str: ...
     @property
-    def cancel_requestor(self) -> str: ...  # noqa: D102
+    def cancel_requestor(self) -> str: ...
     @property
-    def runs(self) -> Sequence[RunShown]: ...  # noqa: D102
+    def runs(self) -> Sequence[RunShown]: ...
     @property
-    def template(self) -> JobTemplate | None: ...  # noqa: D102
+    def template(self) -> JobTemplate | None: ...
 
 
 def asked_ids(ids: Iterable[str]) -> tuple[str, ...]:

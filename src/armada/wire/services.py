@@ -225,9 +225,9 @@ def _decoding(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], A
     if deserialize is None:
         return None
 
-    def decode(data: bytes) -> Any:
+    def decode(encoded: bytes) -> Any:
         try:
-            return deserialize(data)
+            return deserialize(encoded)
         except Exception as error:  # noqa: BLE001 - whatever a decoder raises means that the bytes are bad
             return Undecodable(str(error))
 

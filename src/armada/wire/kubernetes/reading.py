@@ -60,8 +60,17 @@ def _fail(path: str, text: str) -> InvalidRequest:
 
 
 def _kind_of(value: Any) -> str:
-    names = {bool: "a boolean", str: "text", list: "a list", dict: "an object", int: "a number", float: "a number"}
-    return "nothing" if value is None else names.get(type(value), f"a {type(value).__name__}")
+    if value is None:
+        return "nothing"
+    kinds: tuple[tuple[type, str], ...] = (
+        (bool, "a boolean"),
+        (int, "a number"),
+        (float, "a number"),
+        (str, "text"),
+        (list, "a list"),
+        (dict, "an object"),
+    )
+    return next((name for kind, name in kinds if isinstance(value, kind)), f"a {type(value).__name__}")
 
 
 @cache
