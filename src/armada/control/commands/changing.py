@@ -7,7 +7,6 @@ asked for, known or not: it says what was asked, and nothing about the jobs of o
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from armada.control.commands.defaults import clamped_priority
 from armada.control.commands.permissions import (
     CANCEL_ANY,
     PREEMPT_ANY,
@@ -17,6 +16,7 @@ from armada.control.commands.permissions import (
     require_on_queue,
 )
 from armada.control.commands.situation import Situation
+from armada.control.commands.submission.defaults import clamped_priority
 from armada.control.commands.texts import text_fault
 from armada.control.sequences import merged_sequences
 from armada.model.errors import InvalidRequest

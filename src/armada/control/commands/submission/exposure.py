@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from armada.control.commands.requests import is_sidecar
+from armada.control.commands.submission.requests import is_sidecar
 from armada.model.jobs import KubernetesObject
 from armada.model.submission import IngressRequest, SubmissionPolicy, SubmittedItem
 

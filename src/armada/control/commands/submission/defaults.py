@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import msgspec
 
-from armada.control.commands.affinity import affinity_terms
-from armada.control.commands.exposure import Owner, exposed
-from armada.control.commands.gangs import GangClaim
-from armada.control.commands.requests import combined_requests
-from armada.control.commands.validation import PRICE_BANDS
+from armada.control.commands.submission.affinity import affinity_terms
+from armada.control.commands.submission.exposure import Owner, exposed
+from armada.control.commands.submission.gangs import GangClaim
+from armada.control.commands.submission.requests import combined_requests
+from armada.control.commands.submission.validation import PRICE_BANDS
 from armada.model.jobs import (
     EXTERNAL_JOB_URI,
     FAIL_FAST,

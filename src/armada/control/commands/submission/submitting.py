@@ -10,13 +10,13 @@ from typing import Final
 
 import msgspec
 
-from armada.control.commands.defaults import clamped_priority, template_of
-from armada.control.commands.exposure import Owner
-from armada.control.commands.gangs import GangClaim, disagreement, gang_claim
 from armada.control.commands.permissions import SUBMIT_ANY, require_on_queue
 from armada.control.commands.situation import Situation
+from armada.control.commands.submission.defaults import clamped_priority, template_of
+from armada.control.commands.submission.exposure import Owner
+from armada.control.commands.submission.gangs import GangClaim, disagreement, gang_claim
+from armada.control.commands.submission.validation import item_fault, refusal
 from armada.control.commands.texts import shortened, text_fault
-from armada.control.commands.validation import item_fault, refusal
 from armada.model.errors import InvalidRequest, PermissionDenied, Unavailable
 from armada.model.events import Event, JobRejected, JobSetEvents, JobsSubmitted, Position
 from armada.model.jobs import JobTemplate, NewJob

@@ -6,8 +6,8 @@ Each rule looks at one item and yields what is wrong in words that name the fiel
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from armada.control.commands.affinity import affinity_fault
-from armada.control.commands.requests import combined_requests, containers, quantities_of
+from armada.control.commands.submission.affinity import affinity_fault
+from armada.control.commands.submission.requests import combined_requests, containers, quantities_of
 from armada.control.commands.texts import shortened, text_fault
 from armada.model.errors import InvalidRequest
 from armada.model.jobs import PRICE_BAND, KubernetesObject

@@ -1,0 +1,269 @@
+"""Can a job ever run, and in which pools? Asked once for each job, on the fleet as if it were empty.
+
+A no is given only by known capacity: all nodes of a pool count, also those that are cordoned, busy, or of an executor
+that is silent just now. A pool without any node is not known yet, so a job that could only go there waits.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from armada.model.fleet import Node, Queue
+from armada.model.jobs import JobShape
+from armada.model.policy import PoolPolicy, SchedulingPolicy
+from armada.model.resources import NANO_PER_UNIT
+from armada.scheduling.intake import build_snapshot
+from armada.scheduling.matching import FITS
+from armada.scheduling.round import schedule
+from armada.scheduling.snapshot import UNLIMITED, Amounts, PoolSnapshot
+from armada.scheduling.tables import FleetTable, GangRows, QueuedJobs, QueueLine, RunningJobs, ShapeTable
+from armada.state.jobs import avoiding
+from armada.state.ledger import Ledger
+
+MAX_ANSWERS_KEPT: Final = 10_000
+_CORDON_TAINT: Final = "node.kubernetes.io/unschedulable"
+_BINARY_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The answer for a job or gang: pools it can run in, else what speaks against each.
+
+    `is_final` is False where the answer is no only because the capacity of a pool is not known yet; `reason` then says
+    what is being waited for.
+    """
+
+    pools: tuple[str, ...] = ()
+    is_final: bool = True
+    reason: str = ""
+
+    @property
+    def is_possible(self) -> bool:
+        """True when the job can run somewhere."""
+        return bool(self.pools)
+
+
+class Eligibility:
+    """Answers for shapes in queues, remembered until the fleet or the queue's limits change."""
+
+    def __init__(self, policy: SchedulingPolicy) -> None:
+        self._policy = policy
+        self._kinds = policy.kinds()
+        self._fleet_version = -1
+        self._nodes: dict[str, list[Node]] = {}
+        self._tables: dict[str, FleetTable] = {}
+        self._answers: dict[tuple[object, ...], Verdict] = {}
+
+    def refresh(self, ledger: Ledger) -> None:
+        """Look at the fleet again where it has changed."""
+        if ledger.fleet_version == self._fleet_version:
+            return
+        self._fleet_version = ledger.fleet_version
+        self._tables.clear()
+        self._answers.clear()
+        self._nodes = {}
+        for record in ledger.executors.values():
+            for node in record.nodes:
+                self._nodes.setdefault(node.pool, []).append(_as_if_free(node))
+
+    def judge(self, queue: Queue, shape: JobShape, pools: tuple[str, ...] | None = None) -> Verdict:
+        """Answer for one job of this shape (after `refresh`); `pools` restricts it, None means all."""
+        key = (queue.name, id(queue), shape, pools)
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._judged(queue, [shape], pools)
+            self._remember(key, answer)
+        return answer
+
+    def judge_gang(self, queue: Queue, shapes: Sequence[JobShape], pools: tuple[str, ...] | None = None) -> Verdict:
+        """Answer for a complete gang, whose members have to run at the same time in one pool."""
+        counts: dict[JobShape, int] = {}
+        for shape in shapes:
+            counts[shape] = counts.get(shape, 0) + 1
+        key = (queue.name, id(queue), tuple(counts.items()), pools)
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._judged(queue, list(shapes), pools)
+            self._remember(key, answer)
+        return answer
+
+    def can_run(self, queue: Queue, shape: JobShape, pools: tuple[str, ...] | None, avoid: tuple[str, ...]) -> bool:
+        """Say if a job can run on a node other than these (values of the node id label), or may do so in future."""
+        elsewhere = avoiding(shape, avoid, self._policy.node_id_label) if avoid else shape
+        verdict = self.judge(queue, elsewhere, pools)
+        return verdict.is_possible or not verdict.is_final
+
+    def _remember(self, key: tuple[object, ...], answer: Verdict) -> None:
+        if len(self._answers) >= MAX_ANSWERS_KEPT:
+            self._answers.clear()
+        self._answers[key] = answer
+
+    def _judged(self, queue: Queue, shapes: list[JobShape], pools: tuple[str, ...] | None) -> Verdict:
+        unknown = self._kinds.unknown({name: quantity for shape in shapes for name, quantity in shape.requests})
+        if unknown:
+            return Verdict(reason=f"there is no resource {', '.join(unknown)}: no node can ever offer it")
+        configured = [pool.name for pool in self._policy.pools]
+        wanted = pools if pools is not None else tuple(dict.fromkeys([*configured, *self._nodes]))
+        possible: list[str] = []
+        objections: list[str] = []
+        unseen: list[str] = []
+        for name in wanted:
+            pool = self._policy.pool(name) or PoolPolicy(name=name)
+            table = self._table(pool)
+            if not len(table):
+                unseen.append(name)
+            elif objection := self._objection(pool, table, queue, shapes):
+                objections.append(f"pool {name}: {objection}")
+            else:
+                possible.append(name)
+        if possible:
+            return Verdict(pools=tuple(possible))
+        if unseen or not wanted:
+            names = ", ".join(unseen)
+            objections.append(f"no capacity of pool {names} is known yet" if unseen else "no pool is known yet")
+        return Verdict(is_final=not unseen and bool(wanted), reason="\n".join(objections))
+
+    def _table(self, pool: PoolPolicy) -> FleetTable:
+        table = self._tables.get(pool.name)
+        if table is None:
+            nodes = [node for name in (pool.name, *pool.away_pools) for node in self._nodes.get(name, ())]
+            table = self._tables[pool.name] = FleetTable(self._policy, pool.name, nodes)
+        return table
+
+    def _objection(self, pool: PoolPolicy, table: FleetTable, queue: Queue, shapes: list[JobShape]) -> str:
+        """Say why these jobs, together, can't run in a pool of empty nodes; empty when they can."""
+        snapshot = _empty_pool(self._policy, table, queue, shapes)
+        if objection := self._over_limit(snapshot):
+            return objection
+        for row in range(len(set(shapes))):
+            if objection := self._fits_nowhere(snapshot, row, allows_away=bool(pool.away_pools)):
+                return objection
+        if len(shapes) == 1:
+            return ""
+        placed = len(schedule(snapshot).leases.row)
+        return "" if placed == len(shapes) else f"the {len(shapes)} members of the gang don't fit at the same time"
+
+    def _over_limit(self, snapshot: PoolSnapshot) -> str:
+        request = snapshot.shapes.request[snapshot.queued.shape].sum(axis=0)
+        limit = snapshot.queues.limit[0, int(snapshot.shapes.class_row[0])]
+        for column, name in enumerate(snapshot.rules.resources):
+            asked = int(request[column])
+            if snapshot.rules.floating[column] and asked > snapshot.rules.total[column]:
+                return self._text(
+                    f"{{}} {name} asked for, the pool has {{}}", column, asked, snapshot.rules.total[column]
+                )
+            if asked > int(limit[column]):
+                text = f"{{}} {name} asked for, the queue may hold {{}} in this priority class"
+                return self._text(text, column, asked, int(limit[column]))
+            if asked and snapshot.rules.unscheduled[column]:
+                return f"{name} can't be scheduled in this pool"
+        return ""
+
+    def _text(self, text: str, column: int, *amounts: int) -> str:
+        name, unit = self._kinds.names[column], 10 ** self._kinds.exponents[column]
+        return text.format(*(readable(name, amount * unit) for amount in amounts))
+
+    def _fits_nowhere(self, snapshot: PoolSnapshot, row: int, *, allows_away: bool) -> str:
+        """Say why one shape fits no empty node, counting nodes by reason; empty when it fits one."""
+        shapes, nodes = snapshot.shapes, snapshot.nodes
+        rules = [int(shapes.rule[row])]
+        if allows_away:
+            rules += shapes.away_rule[shapes.away_offsets[row] : shapes.away_offsets[row + 1]].tolist()
+        request = shapes.request[row] * ~np.array(snapshot.rules.floating)
+        has_room = (nodes.allocatable >= request).all(axis=1)
+        if any(bool((has_room & (shapes.verdict[rule][nodes.type] == FITS)).any()) for rule in rules):
+            return ""
+        verdicts = shapes.verdict[rules[0]][nodes.type]
+        reasons = [
+            (int((verdicts == code).sum()), shapes.texts[int(code)]) for code in np.unique(verdicts) if code != FITS
+        ]
+        open_nodes = nodes.allocatable[verdicts == FITS]
+        if len(open_nodes):
+            reasons.append((len(open_nodes), self._shortage(request, open_nodes)))
+        return "; ".join(
+            f"{count} of {len(nodes.ids)} nodes: {reason}" for count, reason in sorted(reasons, reverse=True)
+        )
+
+    def _shortage(
+        self,
+        request: Amounts,
+        offered: Amounts,
+    ) -> str:
+        largest = offered.max(axis=0)
+        short = [
+            self._text(
+                f"{{}} {name} asked for, the largest node offers {{}}",
+                column,
+                int(request[column]),
+                int(largest[column]),
+            )
+            for column, name in enumerate(self._kinds.names)
+            if request[column] > largest[column]
+        ]
+        return " and ".join(short) or "none offers all that is asked for at once"
+
+
+def _as_if_free(node: Node) -> Node:
+    taints = tuple(taint for taint in node.taints if taint.key != _CORDON_TAINT)
+    return msgspec.structs.replace(node, unschedulable=False, taints=taints)
+
+
+def _empty_pool(policy: SchedulingPolicy, table: FleetTable, queue: Queue, shapes: Sequence[JobShape]) -> PoolSnapshot:
+    """A round in which nothing runs and only these jobs wait, as one gang without a uniformity label.
+
+    Its shapes are the distinct ones in order of mention.
+    """
+    distinct = list(dict.fromkeys(shapes))
+    known = ShapeTable(policy)
+    known.extend(distinct)
+    place = {shape: row for row, shape in enumerate(distinct)}
+    count = len(shapes)
+    gang = 0 if count > 1 else -1
+    queued = QueuedJobs(
+        offsets=np.array([0, count], np.int64),
+        row=np.arange(count, dtype=np.int32),
+        shape=np.array([place[shape] for shape in shapes], np.int32),
+        gang=np.full(count, gang, np.int32),
+    )
+    line = QueueLine(queue=msgspec.structs.replace(queue, cordoned=False))
+    gangs = GangRows(cardinality=np.array([count], np.int32), label=np.array([-1], np.int32))
+    return build_snapshot(
+        policy,
+        table.pool,
+        fleet=table,
+        shapes=known,
+        queues=[line],
+        queued=queued,
+        running=_nothing_runs(),
+        gangs=gangs,
+    )
+
+
+def _nothing_runs() -> RunningJobs:
+    small, large = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    return RunningJobs(
+        row=small,
+        shape=small,
+        queue=small,
+        gang=small,
+        node=small,
+        priority=large,
+        job_priority=large,
+        leased_ms=large,
+        submitted=large,
+        kind=np.zeros(0, np.uint8),
+    )
+
+
+def readable(resource: str, nano: int) -> str:
+    """Write an amount for people: memory and storage in binary units, others as plain numbers of up to 3 decimals."""
+    if nano >= UNLIMITED * NANO_PER_UNIT:
+        return "any amount of"
+    value = nano / NANO_PER_UNIT
+    if resource in {"memory", "ephemeral-storage"} or resource.startswith("hugepages-"):
+        unit = 0
+        while value >= 1024 and unit < len(_BINARY_UNITS) - 1:
+            value, unit = value / 1024, unit + 1
+        return f"{value:.4g}{_BINARY_UNITS[unit]}"
+    return f"{value:.3f}".rstrip("0").rstrip(".")

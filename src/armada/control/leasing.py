@@ -1,0 +1,174 @@
+"""One exchange with an executor: its heartbeat comes in; runs to end and runs to start go out.
+
+Nothing about an exchange has to be remembered for it to be right: a lease is repeated until the executor reports its
+run, and a run that the executor should not have is told to it each time, until it is gone. What the roster keeps is the
+time of the last word of each executor, and which of its reports were looked at already.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from armada.model.events import ExecutorReported, JobSetEvents, RunsReleased
+from armada.model.fleet import Node
+from armada.model.jobs import JobTemplate
+from armada.model.leases import LeaseRequest, NodeReport, RunLease
+from armada.model.lifecycle import RunState
+from armada.model.policy import SchedulingPolicy
+from armada.state.ledger import Ledger
+from armada.state.records import JobRecord, RunRecord
+
+MAX_RELEASED_PER_FACT: Final = 5_000
+_NO_IDS: Final[frozenset[str]] = frozenset()
+
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """What an exchange comes to: facts to append, runs to end or forget, runs to start (oldest lease first)."""
+
+    sequences: tuple[JobSetEvents, ...] = ()
+    cancel_run_ids: tuple[str, ...] = ()
+    runs: tuple[RunRecord, ...] = ()
+
+    @property
+    def says_something(self) -> bool:
+        """True when there is anything to tell the executor."""
+        return bool(self.cancel_run_ids or self.runs)
+
+
+class _Agent:
+    """What is remembered of one executor: its last words.
+
+    `checked` are the held runs that were looked up already, `strange` those among them that are none of its runs, and
+    `fleet_version` the state of the fleet at which they were looked up.
+    """
+
+    __slots__ = ("checked", "fleet_version", "heard_ms", "held", "reports", "strange")
+
+    def __init__(self) -> None:
+        self.heard_ms = 0
+        self.reports: dict[str, NodeReport] = {}
+        self.held: frozenset[str] = _NO_IDS
+        self.checked: frozenset[str] = _NO_IDS
+        self.strange: tuple[str, ...] = ()
+        self.fleet_version = -1
+
+
+class Roster:
+    """The executors that speak to this replica."""
+
+    def __init__(self) -> None:
+        self._agents: dict[str, _Agent] = {}
+
+    def heard_ms(self, executor_id: str) -> int:
+        """Return when the executor was last heard (Unix milliseconds); 0 when never by this replica."""
+        agent = self._agents.get(executor_id)
+        return agent.heard_ms if agent is not None else 0
+
+    def heartbeats(self) -> Mapping[str, int]:
+        """Return the time of the last word of each executor heard so far."""
+        return {executor_id: agent.heard_ms for executor_id, agent in self._agents.items()}
+
+    def receive(self, ledger: Ledger, request: LeaseRequest, now_ms: int) -> tuple[JobSetEvents, ...]:
+        """Take in a request and return what it says that is new: changed nodes, runs whose room is free again."""
+        agent = self._agents.setdefault(request.executor_id, _Agent())
+        agent.heard_ms = now_ms
+        facts: list[ExecutorReported | RunsReleased] = [
+            *self._fleet_facts(ledger, agent, request, now_ms),
+            *_releases(ledger, request.executor_id, agent.held, now_ms),
+        ]
+        return tuple(JobSetEvents("", "", (fact,)) for fact in facts)
+
+    def _fleet_facts(
+        self, ledger: Ledger, agent: _Agent, request: LeaseRequest, now_ms: int
+    ) -> Iterable[ExecutorReported]:
+        reports = {report.node.name: report for report in request.nodes if report.node.name}
+        agent.held = frozenset(
+            [run.run_id for report in reports.values() for run in report.runs] + list(request.unassigned_run_ids)
+        )
+        record = ledger.executor(request.executor_id)
+        unchanged = record is not None and record.pool == request.pool and len(reports) == len(agent.reports)
+        if unchanged and all(_same(agent.reports.get(name), report) for name, report in reports.items()):
+            agent.reports = reports
+            return
+        known: dict[str, Node] = {node.name: node for node in record.nodes} if record is not None else {}
+        changed = tuple(report.node for name, report in reports.items() if known.get(name) != report.node)
+        gone = tuple(name for name in known if name not in reports)
+        agent.reports = reports
+        if record is None or record.pool != request.pool or changed or gone:
+            yield ExecutorReported(
+                at_ms=now_ms, executor_id=request.executor_id, pool=request.pool, nodes=changed, gone=gone
+            )
+
+    def answer(self, ledger: Ledger, request: LeaseRequest) -> Exchange:
+        """Return what the executor has to be told as things are now."""
+        agent = self._agents[request.executor_id]
+        held = agent.held
+        strange = _strange(ledger, agent, request.executor_id)
+        ended = [run_id for run_id in ledger.runs_to_end(request.executor_id) if run_id in held]
+        cancel = dict.fromkeys([*ended, *strange])
+        return Exchange(cancel_run_ids=tuple(cancel), runs=self._to_start(ledger, request, held))
+
+    def _to_start(self, ledger: Ledger, request: LeaseRequest, held: frozenset[str]) -> tuple[RunRecord, ...]:
+        wanted = request.max_leases
+        if wanted <= 0:
+            return ()
+        # Runs that the executor holds, but has not reported as pending yet, are still among those to start.
+        limit = wanted + len(request.unassigned_run_ids)
+        runs = ledger.runs_to_start(request.executor_id, limit)
+        fresh = [run for run in runs if run.run_id not in held]
+        if len(fresh) < wanted and len(runs) == limit:
+            fresh = [run for run in ledger.runs_to_start(request.executor_id) if run.run_id not in held]
+        return tuple(fresh[:wanted])
+
+
+def _same(known: NodeReport | None, report: NodeReport) -> bool:
+    return known is report or (known is not None and (known.node is report.node or known.node == report.node))
+
+
+def _strange(ledger: Ledger, agent: _Agent, executor_id: str) -> tuple[str, ...]:
+    """Held runs that the ledger does not know, or knows as another executor's. Each is looked up once."""
+    if agent.fleet_version != ledger.fleet_version:
+        agent.checked, agent.fleet_version = _NO_IDS, ledger.fleet_version
+    if agent.held is not agent.checked:
+        fresh = sorted(agent.held - agent.checked)
+        known = [run_id for run_id in agent.strange if run_id in agent.held and run_id in agent.checked]
+        agent.strange = (*known, *(run_id for run_id in fresh if not _is_run_of(ledger, run_id, executor_id)))
+        agent.checked = agent.held
+    return agent.strange
+
+
+def _is_run_of(ledger: Ledger, run_id: str, executor_id: str) -> bool:
+    head = ledger.run_head(run_id)
+    return head is not None and head.executor_id == executor_id
+
+
+def _releases(ledger: Ledger, executor_id: str, held: frozenset[str], now_ms: int) -> Iterable[RunsReleased]:
+    """Runs that have ended and that the executor does not hold (any more)."""
+    released = [run_id for run_id in ledger.runs_to_end(executor_id) if run_id not in held]
+    for start in range(0, len(released), MAX_RELEASED_PER_FACT):
+        yield RunsReleased(at_ms=now_ms, run_ids=tuple(released[start : start + MAX_RELEASED_PER_FACT]))
+
+
+def lease_of(run: RunRecord, job: JobRecord, template: JobTemplate, policy: SchedulingPolicy) -> RunLease:
+    """Make the lease of a run out of its job and the template that was submitted."""
+    kind = policy.priority_class(job.shape.priority_class)
+    return RunLease(
+        run_id=run.run_id,
+        job_id=job.job_id,
+        queue=job.queue,
+        job_set=job.job_set,
+        owner=job.owner,
+        groups=job.groups,
+        template=template,
+        node_name=run.node_name,
+        pool=run.pool,
+        preemptible=kind is not None and kind.preemptible,
+        tolerations=run.tolerations,
+        overlay=run.overlay,
+    )
+
+
+def still_to_start(ledger: Ledger, run_id: str) -> bool:
+    """Say if a lease may still be handed out: its run has neither started nor ended."""
+    return ledger.run_state(run_id) is RunState.LEASED
