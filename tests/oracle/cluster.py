@@ -12,6 +12,7 @@ from tests.oracle.problem import Job, Machine, Problem, Vector
 
 EVICTED = -2
 CROSS_POOL = -1
+UNSCHEDULABLE = Taint("armadaproject.io/unschedulable", "true", "NoSchedule")
 
 
 def plus(left: Vector, right: Vector) -> Vector:
@@ -152,6 +153,8 @@ class Cluster:
     def may_run(self, node: Node, job: Job, tolerations: list[Toleration], selector: dict[str, str]) -> bool:
         """Static requirements: taints, selectors, affinity, the node's total."""
         machine = node.machine
+        if node.over_allocated and not any(tolerates(t, UNSCHEDULABLE) for t in job.tolerations + tolerations):
+            return False
         everything = job.tolerations + tolerations
         labels = machine.labels
         return (

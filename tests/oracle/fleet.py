@@ -70,8 +70,8 @@ def _answer(problem: Problem, outcome: Outcome) -> dict[str, Any]:
                 "demandCappedAdjustedFairShare": account.capped,
                 "uncappedAdjustedFairShare": account.uncapped,
                 "actualShare": shares.unweighted(allocated),
-                "demandShare": shares.of_demand(account.demand),
-                "constrainedDemandShare": shares.of_demand(account.constrained),
+                "demandShare": shares.unweighted(account.demand),
+                "constrainedDemandShare": shares.unweighted(account.constrained),
                 "allocated": problem.kinds.quantities(allocated),
             }
     return answer

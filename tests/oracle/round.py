@@ -58,6 +58,7 @@ class PoolRound:
         self.defects = defects
         self.zero: Vector = [0] * len(problem.kinds)
         self.outcome = Outcome()
+        self.returned: dict[str, bool] = {}
         guests = [p.name for p in self.policy.pools if pool.name in p.away_pools]
         self.relevant = {pool.name, *pool.away_pools, *guests}
         self.guests = set(guests)
@@ -204,11 +205,11 @@ class PoolRound:
     def run(self) -> Outcome:
         outcome = self.outcome
         try:
-            if not self._build_cluster():
-                return outcome
+            has_nodes = self._build_cluster()
             self._build_accounts()
-            self._first_pass()
-            self._second_pass()
+            if has_nodes:
+                self._first_pass()
+                self._second_pass()
         finally:
             for machine in self.problem.machines:
                 if machine.id in getattr(self, "saved_free", {}):
@@ -262,7 +263,7 @@ class PoolRound:
                     if job.pool == self.pool.name and job.priority_class.preemptible and not protected[job.queue]:
                         victims.append(job)
         evicted = self._evict(victims)
-        self.returned: dict[str, bool] = dict.fromkeys((j.id for j in evicted), False)
+        self.returned.update(dict.fromkeys((j.id for j in evicted), False))
         self.placer.evicted = self._expected_order(evicted)
         self._pass(evicted, self.queued, second=False)
 
@@ -337,6 +338,7 @@ class PoolRound:
         streams = self._streams(evicted, queued, second=second)
         draw = self._draw(streams, second=second)
         budget = self.limiters.preemption.get(self.pool.name)
+        self.stopped_queues: set[str] = set()
         frugal = False
         stopped = False
         while True:
@@ -364,8 +366,6 @@ class PoolRound:
                 self.stopped_queues.add(stream.account.name)
                 stream.only_evicted = True
             stream.advance()
-
-    stopped_queues: set[str] = set()
 
     def _place(self, candidate: Candidate, *, second: bool) -> str:
         """Try one gang; says whether new jobs of all queues or of this one have to stop."""
