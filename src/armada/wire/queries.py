@@ -156,6 +156,11 @@ def job_report(text: str) -> reports_pb2.JobReport:
     return reports_pb2.JobReport(report=text)
 
 
+def job_report_request(job_id: str) -> reports_pb2.JobReportRequest:
+    """The question why a job is, or is not, scheduled."""
+    return reports_pb2.JobReportRequest(job_id=job_id)
+
+
 def log_response(lines: Iterable[tuple[str, str]]) -> logs.LogResponse:
     """Lines of a log as (time in RFC 3339, text)."""
     response = logs.LogResponse()

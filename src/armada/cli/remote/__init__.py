@@ -1,0 +1,1 @@
+"""How `armadactl` finds a server and talks to it: configured targets, credentials, calls, errors."""
