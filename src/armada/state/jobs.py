@@ -1,0 +1,462 @@
+"""The jobs of the ledger as columns: about 250 bytes a job, its id included.
+
+A row holds numbers only; texts and everything that many jobs share (queue, job set, shape, owner, gang) are interned.
+Jobs of a set form a chain in submit order; each queue keeps its queued jobs in serving order (spec section 11.1).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from armada.model.jobs import GangSpec, JobShape, JobTemplate, NewJob, SelectorRequirement
+from armada.model.lifecycle import JobState
+from armada.model.resources import saturated
+from armada.state.table import NONE, Interner, Order, Rows, Table, ensure
+
+CANCEL_REQUESTED: Final = 1
+PREEMPT_REQUESTED: Final = 2
+
+_QUEUED: Final = int(JobState.QUEUED)
+_SUCCEEDED: Final = int(JobState.SUCCEEDED)
+
+
+class JobKind(msgspec.Struct, frozen=True):
+    """What templates say besides the shape (here a number) that decides where and when a job may run."""
+
+    shape: int
+    fail_fast: bool = False
+    price_band: int = 0
+    pools: tuple[str, ...] | None = None
+
+
+class JobOrigin(msgspec.Struct, frozen=True):
+    """Who sent a job, and what it carries that no decision looks at."""
+
+    owner: str
+    groups: tuple[str, ...]
+    namespace: str
+    external_job_uri: str
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """What the jobs of one `JobsSubmitted` share, as numbers; `gang` is NONE for plain jobs."""
+
+    queue: int
+    job_set: int
+    kind: int
+    shape: int
+    origin: int
+    gang: int
+    class_priority: int
+    at_ms: int
+    position: int
+    index: int
+
+
+class GangRows:
+    """A gang's members. `submitted` counts all that ever came; `rows` are those still here, in submit order."""
+
+    __slots__ = ("priority_class", "rows", "spec", "submitted")
+
+    def __init__(self, spec: GangSpec, priority_class: str) -> None:
+        self.spec = spec
+        self.priority_class = priority_class
+        self.submitted = 0
+        self.rows: dict[int, None] = {}
+
+
+class Jobs(Table):
+    """All jobs the ledger holds."""
+
+    COLUMNS: ClassVar[Mapping[str, type[np.integer[Any]]]] = {
+        "state": np.uint8,
+        "flags": np.uint8,
+        "runs_leased": np.int32,
+        "runs_attempted": np.int32,
+        "runs_failed": np.int32,
+        "runs_held": np.int32,
+        "queue": np.int32,
+        "job_set": np.int32,
+        "kind": np.int32,
+        "shape": np.int32,
+        "origin": np.int32,
+        "gang": np.int32,
+        "class_priority": np.int32,
+        "run": np.int32,
+        "place": np.int32,
+        "next_in_set": np.int32,
+        "previous_in_set": np.int32,
+        "spec_index": np.int32,
+        "spec_position": np.int64,
+        "priority": np.int64,
+        "submitted_ms": np.int64,
+        "sequence": np.int64,
+    }
+
+    state: memoryview
+    flags: memoryview
+    runs_leased: memoryview
+    runs_attempted: memoryview
+    runs_failed: memoryview
+    runs_held: memoryview
+    queue: memoryview
+    job_set: memoryview
+    kind: memoryview
+    shape: memoryview
+    origin: memoryview
+    gang: memoryview
+    class_priority: memoryview
+    run: memoryview
+    place: memoryview
+    next_in_set: memoryview
+    previous_in_set: memoryview
+    spec_index: memoryview
+    spec_position: memoryview
+    priority: memoryview
+    submitted_ms: memoryview
+    sequence: memoryview
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: dict[str, int] = {}
+        self._ids: list[str] = []
+        self.queues: Interner[str] = Interner()
+        self.sets: Interner[tuple[str, str]] = Interner()
+        self.shapes: Interner[JobShape] = Interner()
+        self.fresh_shapes: dict[int, None] = {}
+        """Numbers of shapes that came since the reader of shapes last emptied this."""
+        self.kinds: Interner[JobKind] = Interner()
+        self.origins: Interner[JobOrigin] = Interner()
+        self.gangs: Interner[tuple[int, str]] = Interner()
+        self.gang_rows: dict[int, GangRows] = {}
+        self.avoid_nodes: dict[int, tuple[str, ...]] = {}
+        self.next_sequence = 1
+        self._first_in_set: list[int] = []
+        self._last_in_set: list[int] = []
+        self._orders: list[Order] = []
+        self._counts: list[list[int]] = []
+
+    # -- queues -------------------------------------------------------------------------------------------------------
+
+    def hold_queue(self, name: str) -> int:
+        """Take a reference to a queue's number, making its order and counts when it is new."""
+        number = self.queues.hold(name)
+        if number == len(self._counts):
+            self._counts.append([0] * len(JobState))
+            self._orders.append(Order(number + 1, self._serving_keys, self._places))
+        return number
+
+    def queued_order(self, queue: int) -> Order:
+        """Return the serving order of a queue's queued jobs."""
+        return self._orders[queue]
+
+    def counts(self, queue: int) -> list[int]:
+        """Return the number of a queue's jobs by state. Not to be changed by the caller."""
+        return self._counts[queue]
+
+    def _places(self) -> NDArray[np.int32]:
+        return self.column("place")
+
+    def _serving_keys(self, rows: Rows) -> tuple[NDArray[np.int64], ...]:
+        urgency = -self.column("class_priority")[rows].astype(np.int64)
+        return urgency, self.column("priority")[rows], self.column("sequence")[rows]
+
+    # -- coming and going ---------------------------------------------------------------------------------------------
+
+    def job_id(self, row: int) -> str:
+        """Return the id of a row in use."""
+        return self._ids[row]
+
+    def hold_set(self, queue: str, job_set: str) -> int:
+        """Take a reference to a job set's number."""
+        number = self.sets.hold((queue, job_set))
+        if number == len(self._first_in_set):
+            self._first_in_set.append(NONE)
+            self._last_in_set.append(NONE)
+        return number
+
+    def hold_shape(self, shape: JobShape) -> int:
+        """Take a reference to a shape's number."""
+        number = self.shapes.hold(shape)
+        if self.shapes.count(number) == 1:
+            self.fresh_shapes[number] = None
+        return number
+
+    def hold_kind(self, template: JobTemplate) -> int:
+        """Take a reference to the number of the template's kind. A kind in use holds its shape."""
+        shape = self.hold_shape(template.shape)
+        kind = self.kinds.hold(JobKind(shape, template.fail_fast, template.price_band, template.pools))
+        if self.kinds.count(kind) > 1:
+            self.shapes.release(shape)
+        return kind
+
+    def release_kind(self, kind: int) -> None:
+        """Give a reference to a kind back."""
+        shape = self.kinds[kind].shape
+        if self.kinds.release(kind):
+            self.shapes.release(shape)
+
+    def find_gang(self, queue: int, gang_id: str) -> GangRows | None:
+        """Return a gang of which a member is here."""
+        return self.gang_rows.get(self.gangs.find((queue, gang_id)))
+
+    def hold_gang(self, queue: int, spec: GangSpec, priority_class: str) -> int:
+        """Take a reference to a gang's number."""
+        number = self.gangs.hold((queue, spec.id))
+        if number not in self.gang_rows:
+            self.gang_rows[number] = GangRows(spec, priority_class)
+        return number
+
+    def release_gang(self, gang: int) -> None:
+        """Give a reference to a gang's number back."""
+        if self.gangs.release(gang):
+            del self.gang_rows[gang]
+
+    def submit(self, job: NewJob, shared: Submission) -> int:
+        """Put a queued job in, after all others; return its row. The references in `shared` are taken here."""
+        row = self.allocate()
+        if row == len(self._ids):
+            self._ids.append(job.job_id)
+        else:
+            self._ids[row] = job.job_id
+        self.rows[job.job_id] = row
+        self.queue[row] = shared.queue
+        self.kind[row] = shared.kind
+        self.shape[row] = shared.shape
+        self.origin[row] = shared.origin
+        self.gang[row] = shared.gang
+        self.class_priority[row] = shared.class_priority
+        self.spec_position[row] = shared.position
+        self.spec_index[row] = shared.index
+        self.submitted_ms[row] = shared.at_ms
+        self.priority[row] = saturated(job.priority)
+        self.run[row] = NONE
+        self.sequence[row] = self.next_sequence
+        self.next_sequence += 1
+        if shared.gang != NONE:
+            gang = self.gang_rows[shared.gang]
+            gang.rows[row] = None
+            gang.submitted += 1
+        self._append_to_set(row, shared.job_set)
+        self._counts[shared.queue][_QUEUED] += 1
+        self._orders[shared.queue].add(row)
+        return row
+
+    def hold_shared(self, shared: Submission, count: int) -> None:
+        """Take the references of `count` more jobs of a submission."""
+        self.queues.hold_number(shared.queue, count)
+        self.sets.hold_number(shared.job_set, count)
+        self.kinds.hold_number(shared.kind, count)
+        self.shapes.hold_number(shared.shape, count)
+        self.origins.hold_number(shared.origin, count)
+        if shared.gang != NONE:
+            self.gangs.hold_number(shared.gang, count)
+
+    def release_shared(self, shared: Submission) -> None:
+        """Give back one reference to everything that a submission's jobs share."""
+        self.sets.release(shared.job_set)
+        self.shapes.release(shared.shape)
+        self.release_kind(shared.kind)
+        self.origins.release(shared.origin)
+        if shared.gang != NONE:
+            self.release_gang(shared.gang)
+        self.queues.release(shared.queue)
+
+    def drop(self, row: int) -> None:
+        """Forget an ended job that holds no run."""
+        state, queue, gang = self.state[row], self.queue[row], self.gang[row]
+        self._counts[queue][state] -= 1
+        self._remove_from_set(row)
+        if gang != NONE:
+            del self.gang_rows[gang].rows[row]
+            self.release_gang(gang)
+        self.avoid_nodes.pop(row, None)
+        del self.rows[self._ids[row]]
+        self._ids[row] = ""
+        self.shapes.release(self.shape[row])
+        self.release_kind(self.kind[row])
+        self.origins.release(self.origin[row])
+        self.sets.release(self.job_set[row])
+        self.queues.release(queue)
+        self.free(row)
+
+    def _append_to_set(self, row: int, job_set: int) -> None:
+        last = self._last_in_set[job_set]
+        self.job_set[row] = job_set
+        self.previous_in_set[row] = last
+        self.next_in_set[row] = NONE
+        if last == NONE:
+            self._first_in_set[job_set] = row
+        else:
+            self.next_in_set[last] = row
+        self._last_in_set[job_set] = row
+
+    def _remove_from_set(self, row: int) -> None:
+        job_set, before, after = self.job_set[row], self.previous_in_set[row], self.next_in_set[row]
+        if before == NONE:
+            self._first_in_set[job_set] = after
+        else:
+            self.next_in_set[before] = after
+        if after == NONE:
+            self._last_in_set[job_set] = before
+        else:
+            self.previous_in_set[after] = before
+
+    # -- changes ------------------------------------------------------------------------------------------------------
+
+    def move(self, row: int, state: int) -> None:
+        """Lead a job that has not ended to another state, in counts and serving order too."""
+        before, queue = self.state[row], self.queue[row]
+        if before == state:
+            return
+        counts = self._counts[queue]
+        counts[before] -= 1
+        counts[state] += 1
+        if before == _QUEUED:
+            self._orders[queue].remove(row, self.place)
+        self.state[row] = state
+        if state == _QUEUED:
+            self._orders[queue].add(row)
+
+    def reprioritise(self, row: int, priority: int) -> None:
+        """Give a job that has not ended another priority inside its queue."""
+        if self.state[row] != _QUEUED:
+            self.priority[row] = priority
+            return
+        order = self._orders[self.queue[row]]
+        order.remove(row, self.place)
+        self.priority[row] = priority
+        order.add(row)
+
+    def avoid(self, row: int, nodes: tuple[str, ...], label: str) -> None:
+        """Keep a job away from nodes, besides those that it avoids already; `label` is the label of nodes' names."""
+        known = self.avoid_nodes.get(row, ())
+        more = tuple(dict.fromkeys(node for node in nodes if node not in known))
+        if not more:
+            return
+        self.avoid_nodes[row] = known + more
+        self.set_avoiding_shape(row, label)
+
+    def set_avoiding_shape(self, row: int, label: str) -> None:
+        """Bring a job's shape in line with its `avoid_nodes`."""
+        shape = self.shapes[self.kinds[self.kind[row]].shape]
+        number = self.hold_shape(avoiding(shape, self.avoid_nodes[row], label))
+        self.shapes.release(self.shape[row])
+        self.shape[row] = number
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def rows_in_set(self, queue: str, job_set: str) -> Iterator[int]:
+        """Iterate over a job set's rows in submit order."""
+        number = self.sets.find((queue, job_set))
+        row = NONE if number == NONE else self._first_in_set[number]
+        while row != NONE:
+            yield row
+            row = self.next_in_set[row]
+
+    def rows_in_queue(self, name: str) -> Rows:
+        """Return a queue's rows in submit order."""
+        rows = self.used_rows()
+        rows = rows[self.column("queue")[rows] == self.queues.find(name)]
+        return self.in_submit_order(rows)
+
+    def in_submit_order(self, rows: Rows) -> Rows:
+        """Return the rows sorted by submit order."""
+        return rows[np.argsort(self.column("sequence")[rows], kind="stable")]
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    def restore_links(self, ids: list[str]) -> None:
+        """Rebuild everything that follows from the filled columns; rows must stand in submit order."""
+        self._ids = ids
+        self.rows = {job_id: row for row, job_id in enumerate(ids)}
+        self._restore_chains()
+        gangs = self.column("gang")
+        for row in np.flatnonzero(gangs != NONE).tolist():
+            self.gang_rows[self.gang[row]].rows[row] = None
+        queues, states = self.column("queue"), self.column("state")
+        for queue in range(self.queues.high):
+            here = queues == queue
+            self._counts[queue][:] = np.bincount(states[here], minlength=len(JobState)).tolist()
+            self._orders[queue].replace(np.flatnonzero(here & (states == _QUEUED)).tolist())
+
+    def restore_gang(self, number: int, spec: GangSpec, priority_class: str, submitted: int) -> None:
+        """Put a gang of a checkpoint back; its members follow with the jobs."""
+        gang = self.gang_rows[number] = GangRows(spec, priority_class)
+        gang.submitted = submitted
+
+    def _restore_chains(self) -> None:
+        """Chain the rows of each job set."""
+        sets = self.column("job_set")
+        rows = np.argsort(sets, kind="stable").astype(np.int32)
+        starts = np.ones(len(rows), np.bool_)
+        starts[1:] = sets[rows[1:]] != sets[rows[:-1]]
+        ends = np.ones(len(rows), np.bool_)
+        ends[:-1] = starts[1:]
+        before, after = np.full(len(rows), NONE, np.int32), np.full(len(rows), NONE, np.int32)
+        before[1:], after[:-1] = rows[:-1], rows[1:]
+        before[starts], after[ends] = NONE, NONE
+        self.column("previous_in_set")[rows], self.column("next_in_set")[rows] = before, after
+        for first, last in zip(rows[starts].tolist(), rows[ends].tolist(), strict=True):
+            self._first_in_set[self.job_set[first]] = first
+            self._last_in_set[self.job_set[first]] = last
+
+    def validate(self) -> None:
+        """Check that ids, chains, gangs, counts, orders and references all tell the same story.
+
+        Raises:
+            AssertionError: they do not.
+        """
+        used = self.used_rows()
+        ensure(len(used) == len(self.rows) == len(self), "rows and ids differ in number")
+        ensure(all(self._ids[row] == job_id for job_id, row in self.rows.items()), "an id points at another's row")
+        for interner in (self.queues, self.sets, self.shapes, self.kinds, self.origins, self.gangs):
+            interner.validate()
+        self._validate_references(used)
+        states, queues = self.column("state")[used], self.column("queue")[used]
+        for number, name in self.queues:
+            here = queues == number
+            found = np.bincount(states[here], minlength=len(JobState)).tolist()
+            ensure(found == self._counts[number], f"counts of queue {name}")
+            self._validate_order(self.queued_order(number), used[here & (states == _QUEUED)])
+        for number, names in self.sets:
+            chain = list(self.rows_in_set(*names))
+            expected = self.in_submit_order(used[self.column("job_set")[used] == number])
+            ensure(chain == expected.tolist(), f"chain of job set {names}")
+        for number, gang in self.gang_rows.items():
+            members = self.in_submit_order(used[self.column("gang")[used] == number])
+            ensure(list(gang.rows) == members.tolist(), f"members of gang {gang.spec.id}")
+            ensure(len(gang.rows) <= gang.submitted <= gang.spec.cardinality, f"size of gang {gang.spec.id}")
+
+    def _validate_references(self, used: Rows) -> None:
+        for column, interner in (("job_set", self.sets), ("kind", self.kinds), ("origin", self.origins)):
+            found = np.bincount(self.column(column)[used], minlength=interner.high)
+            for number, value in interner:
+                ensure(found[number] == interner.count(number), f"references to {column} {value}")
+        found = np.bincount(self.column("shape")[used], minlength=self.shapes.high)
+        for _, kind in self.kinds:
+            found[kind.shape] += 1
+        for number, shape in self.shapes:
+            ensure(found[number] == self.shapes.count(number), f"references to shape {shape}")
+        gangs = self.column("gang")[used]
+        found = np.bincount(gangs[gangs != NONE], minlength=self.gangs.high)
+        for number, key in self.gangs:
+            ensure(found[number] == self.gangs.count(number), f"references to gang {key}")
+        ensure(self.gang_rows.keys() == {number for number, _ in self.gangs}, "gangs without members")
+        ensure(self.avoid_nodes.keys() <= set(used.tolist()), "avoided nodes of no job")
+
+    def _validate_order(self, order: Order, expected: Rows) -> None:
+        if len(expected):
+            expected = expected[np.lexsort(self._serving_keys(expected)[::-1])]
+        ensure(len(order) == len(expected), f"order {order.number} has another length")
+        ensure(order.rows().tolist() == expected.tolist(), f"order {order.number} is out of order")
+
+
+def avoiding(shape: JobShape, nodes: tuple[str, ...], label: str) -> JobShape:
+    """Return a shape that stays off some nodes: the requirement is added to every term, or stands alone."""
+    requirement = SelectorRequirement(key=label, operator="NotIn", values=tuple(sorted(nodes)))
+    terms = shape.affinity if shape.affinity is not None else ((),)
+    return msgspec.structs.replace(shape, affinity=tuple((*term, requirement) for term in terms))
