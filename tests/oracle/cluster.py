@@ -91,7 +91,9 @@ class Node:
 class Cluster:
     """All nodes of a round. `binds_low` says which jobs take their room in the cross-pool bucket."""
 
-    def __init__(self, problem: Problem, machines: Iterable[Machine], priorities: Iterable[int], defects: frozenset[str]) -> None:
+    def __init__(
+        self, problem: Problem, machines: Iterable[Machine], priorities: Iterable[int], defects: frozenset[str]
+    ) -> None:
         self.problem = problem
         self.defects = defects
         self.buckets = sorted({EVICTED, CROSS_POOL, *priorities})
@@ -140,7 +142,10 @@ class Cluster:
     def save(self) -> Any:
         """What `restore` needs to undo everything since."""
         return [
-            ({b: list(v) for b, v in n.free.items()}, {k: Seat(s.job, s.priority, s.evicted) for k, s in n.seats.items()})
+            (
+                {b: list(v) for b, v in n.free.items()},
+                {k: Seat(s.job, s.priority, s.evicted) for k, s in n.seats.items()},
+            )
             for n in self.nodes
         ]
 

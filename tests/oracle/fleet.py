@@ -20,7 +20,9 @@ def decide(values: dict[str, Any], defects: frozenset[str] = frozenset()) -> lis
             for name in problem.tenants
         },
         {
-            pool.name: Bucket(pool.preemption_limit.per_second, pool.preemption_limit.burst, pool.preemption_limit.burst)
+            pool.name: Bucket(
+                pool.preemption_limit.per_second, pool.preemption_limit.burst, pool.preemption_limit.burst
+            )
             for pool in policy.pools
             if pool.preemption_limit is not None
         },

@@ -137,7 +137,9 @@ class Placer:
             return amount > limit
         return amount < limit if condition.operator == "<" else amount == limit
 
-    def _attempt(self, job: Job, priority: int, tolerations: list[Toleration], selector: dict[str, str]) -> Place | None:
+    def _attempt(
+        self, job: Job, priority: int, tolerations: list[Toleration], selector: dict[str, str]
+    ) -> Place | None:
         cluster = self.cluster
         node = cluster.search(job, EVICTED, tolerations, selector)
         if node is not None:
@@ -160,7 +162,9 @@ class Placer:
         self.cluster.bind(node, job, priority)
         return Place(node, priority, method, preempted_at)
 
-    def _displace(self, job: Job, priority: int, tolerations: list[Toleration], selector: dict[str, str]) -> Place | None:
+    def _displace(
+        self, job: Job, priority: int, tolerations: list[Toleration], selector: dict[str, str]
+    ) -> Place | None:
         """Fair-share preemption: the last expected back are the cheapest victims."""
         gathered: dict[str, list[Job]] = {}
         for victim in reversed(self.evicted):
@@ -194,8 +198,5 @@ class Placer:
         return [
             other
             for other in self.evicted
-            if other.gang is not None
-            and other is not job
-            and other.queue == job.queue
-            and other.gang.id == job.gang.id
+            if other.gang is not None and other is not job and other.queue == job.queue and other.gang.id == job.gang.id
         ]

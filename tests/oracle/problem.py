@@ -10,7 +10,6 @@ from armada.model.policy import SchedulingPolicy
 from armada.model.resources import ResourceKinds
 
 Vector = list[int]
-ROUND_APART_S = 0.000_001
 
 
 @dataclass(eq=False)
@@ -140,9 +139,6 @@ def read_problem(values: dict[str, Any]) -> Problem:
     """Read one problem of the documented format; a wrong one fails in any way it likes."""
     policy = scheduling_policy(values["config"])
     kinds = policy.kinds()
-    classes = {kind.name: kind for kind in policy.priority_classes}
-    floating = {kind.name for kind in policy.floating_resources}
-    on_node = [name not in floating for name in kinds.names]
     executors: dict[str, Executor] = {}
     machines: list[Machine] = []
     for executor in values["executors"]:
@@ -151,49 +147,10 @@ def read_problem(values: dict[str, Any]) -> Problem:
             executor.get("cordoned", False),
             executor.get("heartbeatSecondsAgo", 0),
         )
-        machines.extend(_machine(node, executor["id"], len(machines) + i, kinds) for i, node in enumerate(executor["nodes"]))
-    jobs = []
-    for value in values["jobs"]:
-        request = dict(value.get("request", {}))
-        if policy.respects_node_pod_limits:
-            request.setdefault("pods", "1")
-        vector = list(kinds.vector_up(request))
-        job = Job(
-            id=value["id"],
-            queue=value["queue"],
-            priority_class=classes[value.get("priorityClass", policy.default_priority_class)],
-            priority=value.get("priority", 0),
-            submitted=value.get("submitted", 0),
-            request=vector,
-            on_node=[amount if here else 0 for amount, here in zip(vector, on_node, strict=True)],
-            selector=value.get("nodeSelector", {}),
-            tolerations=[_toleration(t) for t in value.get("tolerations", [])],
-            affinity=value["nodeAffinity"]["nodeSelectorTerms"] if value.get("nodeAffinity") else None,
-            pools=value.get("pools"),
-            gang=None,
-            band=value.get("priceBand", 0),
-            arrives=value.get("arrives", 0),
-            leaves=value.get("leaves"),
-            unknown_resources=bool(kinds.unknown(request)),
-        )
-        gang = value.get("gang")
-        if gang and gang["cardinality"] > 1:
-            job.gang = Gang(gang["id"], gang["cardinality"], gang.get("uniformity", ""))
-        if job.arrives > 0:
-            job.state = "absent"
-        if run := value.get("run"):
-            job.state = "running"
-            job.node, job.pool = run["node"], run["pool"]
-            job.run_priority = run.get("scheduledAtPriority", job.priority_class.priority)
-            job.leased_at = -run.get("leasedSecondsAgo", 0)
-            job.unacknowledged = run.get("unacknowledged", False)
-        if finished := value.get("finished"):
-            job.state = "gone"
-            pool = policy.pool(finished["pool"])
-            cutoff = pool.short_job_penalty_ms / 1000 if pool else 0.0
-            job.finished_pool = finished["pool"]
-            job.penalty_until = cutoff - finished.get("runningSecondsAgo", 0)
-        jobs.append(job)
+        machines += [
+            _machine(node, executor["id"], len(machines) + i, kinds) for i, node in enumerate(executor["nodes"])
+        ]
+    jobs = [_job(value, policy, kinds) for value in values["jobs"]]
     return Problem(
         id=values["id"],
         policy=policy,
@@ -218,6 +175,51 @@ def read_problem(values: dict[str, Any]) -> Problem:
         submit_check=values.get("submitCheck", False),
         by_id={job.id: job for job in jobs},
     )
+
+
+def _job(value: dict[str, Any], policy: SchedulingPolicy, kinds: ResourceKinds) -> Job:
+    classes = {kind.name: kind for kind in policy.priority_classes}
+    floating = {kind.name for kind in policy.floating_resources}
+    request = dict(value.get("request", {}))
+    if policy.respects_node_pod_limits:
+        request.setdefault("pods", "1")
+    vector = list(kinds.vector_up(request))
+    job = Job(
+        id=value["id"],
+        queue=value["queue"],
+        priority_class=classes[value.get("priorityClass", policy.default_priority_class)],
+        priority=value.get("priority", 0),
+        submitted=value.get("submitted", 0),
+        request=vector,
+        on_node=[0 if name in floating else amount for name, amount in zip(kinds.names, vector, strict=True)],
+        selector=value.get("nodeSelector", {}),
+        tolerations=[_toleration(t) for t in value.get("tolerations", [])],
+        affinity=value["nodeAffinity"]["nodeSelectorTerms"] if value.get("nodeAffinity") else None,
+        pools=value.get("pools"),
+        gang=None,
+        band=value.get("priceBand", 0),
+        arrives=value.get("arrives", 0),
+        leaves=value.get("leaves"),
+        unknown_resources=bool(kinds.unknown(request)),
+    )
+    gang = value.get("gang")
+    if gang and gang["cardinality"] > 1:
+        job.gang = Gang(gang["id"], gang["cardinality"], gang.get("uniformity", ""))
+    if job.arrives > 0:
+        job.state = "absent"
+    if run := value.get("run"):
+        job.state = "running"
+        job.node, job.pool = run["node"], run["pool"]
+        job.run_priority = run.get("scheduledAtPriority", job.priority_class.priority)
+        job.leased_at = -run.get("leasedSecondsAgo", 0)
+        job.unacknowledged = run.get("unacknowledged", False)
+    if finished := value.get("finished"):
+        job.state = "gone"
+        pool = policy.pool(finished["pool"])
+        cutoff = pool.short_job_penalty_ms / 1000 if pool else 0.0
+        job.finished_pool = finished["pool"]
+        job.penalty_until = cutoff - finished.get("runningSecondsAgo", 0)
+    return job
 
 
 def _machine(node: dict[str, Any], executor: str, order: int, kinds: ResourceKinds) -> Machine:

@@ -161,7 +161,14 @@ class Stream:
 class Draw:
     """Who is next among all streams."""
 
-    def __init__(self, streams: list[Stream], shares: Shares, rank: Callable[[Candidate], tuple[int, ...]], *, prefers_large: bool) -> None:
+    def __init__(
+        self,
+        streams: list[Stream],
+        shares: Shares,
+        rank: Callable[[Candidate], tuple[int, ...]],
+        *,
+        prefers_large: bool,
+    ) -> None:
         self.streams = sorted(streams, key=lambda s: s.account.name)
         self.shares = shares
         self.rank = rank

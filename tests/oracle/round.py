@@ -62,14 +62,10 @@ class PoolRound:
         guests = [p.name for p in self.policy.pools if pool.name in p.away_pools]
         self.relevant = {pool.name, *pool.away_pools, *guests}
         self.guests = set(guests)
-        self.jobs = [
-            job for job in problem.jobs if job.queue in problem.tenants and job.state in {"queued", "running"}
-        ]
+        self.jobs = [job for job in problem.jobs if job.queue in problem.tenants and job.state in {"queued", "running"}]
         self.running = [job for job in self.jobs if job.state == "running"]
         self.queued = [
-            job
-            for job in self.jobs
-            if job.state == "queued" and (job.pools is None or pool.name in job.pools)
+            job for job in self.jobs if job.state == "queued" and (job.pools is None or pool.name in job.pools)
         ]
 
     # --- building
@@ -80,9 +76,7 @@ class PoolRound:
         healthy = set()
         for executor in problem.executors.values():
             own = {m.id for m in problem.machines if m.executor == executor.id}
-            silent = [
-                j for j in self.running if j.unacknowledged and j.node in own and j.pool in self.relevant
-            ]
+            silent = [j for j in self.running if j.unacknowledged and j.node in own and j.pool in self.relevant]
             if (
                 not executor.cordoned
                 and executor.heartbeat_ago_s * 1000 <= self.policy.stale_executor_ms
@@ -105,7 +99,9 @@ class PoolRound:
         here = {m.id for m in machines}
         low = self.pool.cross_pool_preempted_first
         self.cross_pool = {j.id for j in self.running if j.pool in self.guests and j.node in here}
-        foreign = [j for j in self.running if j.node in here and j.pool != self.pool.name and j.id not in self.cross_pool]
+        foreign = [
+            j for j in self.running if j.node in here and j.pool != self.pool.name and j.id not in self.cross_pool
+        ]
         by_node = {m.id: m for m in machines}
         taken: dict[str, Vector] = {}
         for job in foreign:
@@ -198,7 +194,9 @@ class PoolRound:
             kind = job.priority_class.name
             allocated[kind] = plus(allocated.get(kind, self.zero), job.request)
         key = f"{name}-away"
-        self.accounts[key] = Account(key, name, True, self._weight(name), False, self.zero, self.zero, self.zero, allocated)
+        self.accounts[key] = Account(
+            key, name, True, self._weight(name), False, self.zero, self.zero, self.zero, allocated
+        )
 
     # --- the steps of a round
 
@@ -461,7 +459,11 @@ class PoolRound:
         for account in self.accounts.values():
             used = plus(used, account.allocation(self.zero))
         for column, name in enumerate(names):
-            if name in floating and any(job.request[column] > 0 for job in jobs) and used[column] > self.floating_total[column]:
+            if (
+                name in floating
+                and any(job.request[column] > 0 for job in jobs)
+                and used[column] > self.floating_total[column]
+            ):
                 return True
         return False
 

@@ -10,6 +10,7 @@ Where our defaults differ from the reference's, it is so that a healthy system i
   limit protects something only where an operator chose it for a reason; as a default it only adds waiting.
 - Unset indexed taints mean that every taint is indexed, as the reference's documentation promises.
 - Pools fail on their own: one that can't be decided does not stop the others.
+- A third class, `armada-urgent`, stands above the reference's two, so that there is something to put first.
 """
 
 from typing import Final
@@ -161,6 +162,7 @@ class RetryEngine(msgspec.Struct, frozen=True):
 DEFAULT_CLASSES: Final = (
     PriorityClass(name="armada-default", priority=1000, preemptible=False),
     PriorityClass(name="armada-preemptible", priority=1000, preemptible=True),
+    PriorityClass(name="armada-urgent", priority=2000, preemptible=False),
 )
 DEFAULT_RESOURCES: Final = (
     ResourceType("memory", "1"),
