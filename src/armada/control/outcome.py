@@ -1,0 +1,175 @@
+"""What a round's decisions come to, checked against a ledger that has moved on while the round ran.
+
+A job that was cancelled in the meantime, or whose node is gone, takes its whole gang out of the decisions. Where all
+leases that a node's preemptions made room for have fallen away, those preemptions fall away too.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from armada.control.runs import run_id_of
+from armada.control.sequences import merged_sequences
+from armada.model.events import Failure, JobPreempted, JobSetEvents, RunLeased, RunPreempted
+from armada.model.fleet import Node
+from armada.model.jobs import Toleration
+from armada.model.lifecycle import JobState
+from armada.model.policy import PoolPolicy, SchedulingPolicy
+from armada.scheduling.decisions import Decisions, LeaseDecision, PreemptionDecision, PreemptionKind
+from armada.scheduling.snapshot import PoolSnapshot
+from armada.state.ledger import Ledger
+from armada.state.records import JobRecord
+
+UNIFORMITY_NAME: Final = "ARMADA_GANG_NODE_UNIFORMITY_LABEL_NAME"
+UNIFORMITY_VALUE: Final = "ARMADA_GANG_NODE_UNIFORMITY_LABEL_VALUE"
+
+_KINDS: Final = {
+    PreemptionKind.FAIR_SHARE: ("fairshare", "by fair share"),
+    PreemptionKind.URGENCY: ("urgency", "by urgency"),
+    PreemptionKind.OPTIMISER: ("optimiser", "by the fairness optimiser"),
+    PreemptionKind.GANG: ("gang", "with another member of its gang"),
+    PreemptionKind.DISPLACED: ("fairshare", "for jobs that go first"),
+}
+
+
+class RoundOrder(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """A round to run: `as_of` is needed to find its jobs again in a ledger that has moved on."""
+
+    pool: str
+    snapshot: PoolSnapshot
+    seed: int
+    as_of: int
+    started_ms: int
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts to append, and figures of what they do. Only preemptions by fair share count for the limiter."""
+
+    sequences: tuple[JobSetEvents, ...] = ()
+    leased_by_queue: dict[str, int] = {}
+    preempted: int = 0
+    preempted_for_share: int = 0
+    dropped: int = 0
+
+
+class _Lease(msgspec.Struct, frozen=True):
+    decision: LeaseDecision
+    job: JobRecord
+    node: Node
+
+
+def outcome_of(
+    ledger: Ledger, policy: SchedulingPolicy, order: RoundOrder, decisions: Decisions, now_ms: int
+) -> Outcome:
+    """Return what to append of a round's decisions."""
+    as_of = order.as_of
+    wanted = list(decisions.each_lease())
+    leases = _still_right(ledger, as_of, wanted)
+    preemptions = _still_needed(wanted, leases, list(decisions.each_preemption()))
+    sequences: list[JobSetEvents] = []
+    shared = 0
+    preempted = 0
+    for preemption in preemptions:
+        facts = _preempted(ledger, as_of, preemption, now_ms)
+        if facts is not None:
+            sequences.append(facts)
+            preempted += 1
+            shared += preemption.kind in {PreemptionKind.FAIR_SHARE, PreemptionKind.GANG}
+    leased: dict[str, int] = {}
+    tolerations = (policy.pool(order.pool) or PoolPolicy(name=order.pool)).default_tolerations
+    for lease in leases:
+        leased[lease.job.queue] = leased.get(lease.job.queue, 0) + 1
+        fact = _leased(lease, order.pool, tolerations, now_ms)
+        sequences.append(JobSetEvents(lease.job.queue, lease.job.job_set, (fact,)))
+    return Outcome(
+        sequences=merged_sequences(sequences),
+        leased_by_queue=leased,
+        preempted=preempted,
+        preempted_for_share=shared,
+        dropped=len(wanted) - len(leases),
+    )
+
+
+def _still_right(ledger: Ledger, as_of: int, wanted: Sequence[LeaseDecision]) -> list[_Lease]:
+    """Leases whose job still waits and whose node is still there, without gangs of which one member is not."""
+    found: list[_Lease] = []
+    broken: dict[tuple[str, str], None] = {}
+    members: dict[tuple[str, str], int] = {}
+    for decision in wanted:
+        job_id = ledger.job_at(decision.row, as_of)
+        job = ledger.job(job_id) if job_id is not None else None
+        if job is None:
+            # A job that has left can't name its gang any more; its siblings are counted below.
+            continue
+        gang = (job.queue, job.gang.id) if job.gang is not None else None
+        node = ledger.node(decision.node_id)
+        if gang is not None:
+            members[gang] = members.get(gang, 0) + 1
+        if node is None or job.state is not JobState.QUEUED or job.cancel_requested:
+            if gang is not None:
+                broken[gang] = None
+            continue
+        found.append(_Lease(decision, job, node))
+    return [
+        lease
+        for lease in found
+        if lease.job.gang is None
+        or ((key := (lease.job.queue, lease.job.gang.id)) not in broken and members[key] == lease.job.gang.cardinality)
+    ]
+
+
+def _still_needed(
+    wanted: Sequence[LeaseDecision], leases: Sequence[_Lease], preemptions: Sequence[PreemptionDecision]
+) -> list[PreemptionDecision]:
+    if len(wanted) == len(leases):
+        return list(preemptions)
+    kept_nodes = {lease.decision.node_id: None for lease in leases}
+    dropped_nodes = {decision.node_id: None for decision in wanted if decision.node_id not in kept_nodes}
+    return [
+        preemption
+        for preemption in preemptions
+        if preemption.node_id not in dropped_nodes or preemption.kind is PreemptionKind.GANG
+    ]
+
+
+def _preempted(ledger: Ledger, as_of: int, preemption: PreemptionDecision, now_ms: int) -> JobSetEvents | None:
+    job_id = ledger.job_at(preemption.row, as_of)
+    job = ledger.job(job_id) if job_id is not None else None
+    if job is None or not job.state.is_active:
+        return None
+    kind, how = _KINDS[preemption.kind]
+    winner = ledger.job_at(preemption.for_row, as_of) if preemption.for_row >= 0 else None
+    winning = ledger.job(winner) if winner is not None else None
+    for_whom = f" - preempting job {winner} of queue {winning.queue}" if winner and winning is not None else ""
+    reason = f"Preempted by the scheduler {how}{for_whom}"
+    ended = RunPreempted(
+        at_ms=now_ms,
+        job_id=job.job_id,
+        run_id=job.run_id,
+        kind=kind,
+        reason=reason,
+        preempting_job_id=winner or "",
+    )
+    failed = JobPreempted(at_ms=now_ms, job_id=job.job_id, failure=Failure(reason=reason, kind="preempted"))
+    return JobSetEvents(job.queue, job.job_set, (ended, failed))
+
+
+def _leased(lease: _Lease, pool: str, tolerations: tuple[Toleration, ...], now_ms: int) -> RunLeased:
+    job, decision = lease.job, lease.decision
+    overlay = {}
+    if decision.uniformity is not None:
+        overlay = {UNIFORMITY_NAME: decision.uniformity[0], UNIFORMITY_VALUE: decision.uniformity[1]}
+    return RunLeased(
+        at_ms=now_ms,
+        job_id=job.job_id,
+        run_id=run_id_of(job.job_id, job.runs_leased),
+        executor_id=lease.node.executor_id,
+        node_id=decision.node_id,
+        node_name=lease.node.name,
+        pool=pool,
+        priority=decision.priority,
+        attempt=job.runs_leased,
+        tolerations=tolerations,
+        overlay=overlay,
+    )
