@@ -11,7 +11,7 @@ import msgspec
 
 from armada.control.admission import Admission
 from armada.control.eligibility import Eligibility
-from armada.control.outcome import Outcome, outcome_of
+from armada.control.outcome import Outcome, RoundOrder, outcome_of
 from armada.control.rates import TokenBucket
 from armada.control.retries import after_expiry
 from armada.control.sequences import merged_sequences
@@ -34,7 +34,6 @@ from armada.model.events import (
 )
 from armada.model.policy import PoolPolicy, SchedulingPolicy
 from armada.scheduling.decisions import Decisions, Termination
-from armada.scheduling.snapshot import PoolSnapshot
 from armada.state.ledger import Ledger
 
 _CHANGES_WHAT_FITS: Final = (
@@ -67,16 +66,6 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True):
     fleet_settle_ms: int = 2_000
     fleet_patience_ms: int = 60_000
     rate_retry_ms: int = 250
-
-
-class RoundOrder(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """A round to run: `as_of` is needed to find its jobs again in a ledger that has moved on."""
-
-    pool: str
-    snapshot: PoolSnapshot
-    seed: int
-    as_of: int
-    started_ms: int
 
 
 class Step(msgspec.Struct, frozen=True, eq=False, kw_only=True):
@@ -270,7 +259,7 @@ class Leader:
     def finish(self, ledger: Ledger, order: RoundOrder, decisions: Decisions, now_ms: int) -> Outcome:
         """Turn a round's decisions into facts, checked against the ledger as it is now."""
         self._round_runs = False
-        outcome = outcome_of(ledger, self._policy, order.pool, order.as_of, decisions, now_ms)
+        outcome = outcome_of(ledger, self._policy, order, decisions, now_ms)
         self._charge(order.pool, outcome)
         if decisions.termination is Termination.RATE_LIMIT and self._changed_ms is None:
             self._changed_ms = now_ms + self._cadence.rate_retry_ms
@@ -296,16 +285,12 @@ class Leader:
         times: list[int] = []
         if not self._round_runs and (due_ms := self._cycle_due_ms(ledger)) is not None:
             times.append(due_ms)
-        if (
-            self._admission.has_work(ledger)
-            and (settled_ms := self._settles_at_ms(ledger, heartbeats, now_ms)) > now_ms
-        ):
-            times.append(settled_ms)
+        if self._admission.has_work(ledger):
+            times.append(self._settles_at_ms(ledger, heartbeats, now_ms))
         for executor_id in ledger.executor_ids():
             heard_ms = max(heartbeats.get(executor_id, 0), self._started_ms)
-            for limit_ms in (self._policy.stale_executor_ms, self._cadence.executor_timeout_ms):
-                if heard_ms + limit_ms >= now_ms:
-                    times.append(heard_ms + limit_ms + 1)
+            limits_ms = (self._policy.stale_executor_ms, self._cadence.executor_timeout_ms)
+            times.extend(heard_ms + limit_ms + 1 for limit_ms in limits_ms if heard_ms + limit_ms >= now_ms)
         return max(min(times), now_ms + 1) if times else None
 
 
