@@ -80,30 +80,30 @@ class ReportedFleet:
         return LeaseRequest(
             executor_id=message.executor_id,
             pool=message.pool,
-            nodes=tuple(self._report(owner, message, info) for info in message.nodes),
+            nodes=tuple(self._report(owner, message, reported) for reported in message.nodes),
             unassigned_run_ids=tuple(message.unassigned_job_run_ids),
             max_leases=message.max_jobs_to_lease,
         )
 
-    def _report(self, owner: bytes, message: executorapi.LeaseRequest, info: executorapi.NodeInfo) -> NodeReport:
+    def _report(self, owner: bytes, message: executorapi.LeaseRequest, reported: executorapi.NodeInfo) -> NodeReport:
         for unused in ("allocatable_resources", "available_resources", "resource_usage_by_queue_and_pool"):
-            info.ClearField(unused)
-        key = owner + info.SerializeToString(deterministic=True)
+            reported.ClearField(unused)
+        key = owner + reported.SerializeToString(deterministic=True)
         report = self._reports.get(key)
         if report is not None:
             return report
         runs = tuple(
-            HeldRun(run_id, _PHASES.get(info.run_ids_by_state[run_id], "unknown"))
-            for run_id in sorted(info.run_ids_by_state)
+            HeldRun(run_id, _PHASES.get(reported.run_ids_by_state[run_id], "unknown"))
+            for run_id in sorted(reported.run_ids_by_state)
         )
-        info.ClearField("run_ids_by_state")
-        node_key = owner + info.SerializeToString(deterministic=True)
+        reported.ClearField("run_ids_by_state")
+        node_key = owner + reported.SerializeToString(deterministic=True)
         node = self._nodes.get(node_key)
         if node is None:
             try:
-                node = self._nodes.put(node_key, _node(message, info))
+                node = self._nodes.put(node_key, _node(message, reported))
             except InvalidRequest as error:
-                raise InvalidRequest(f"node {info.name!r}: {error}") from error
+                raise InvalidRequest(f"node {reported.name!r}: {error}") from error
         return self._reports.put(key, NodeReport(node, runs))
 
 
@@ -122,7 +122,7 @@ def lease_request_message(request: LeaseRequest) -> executorapi.LeaseRequest:
     )
     for report in request.nodes:
         node = report.node
-        info = message.nodes.add(
+        reported = message.nodes.add(
             name=node.name,
             labels=node.labels,
             unschedulable=node.unschedulable,
@@ -130,16 +130,16 @@ def lease_request_message(request: LeaseRequest) -> executorapi.LeaseRequest:
             pool=node.pool,
         )
         for taint in node.taints:
-            info.taints.add(key=taint.key, value=taint.value, effect=taint.effect)
+            reported.taints.add(key=taint.key, value=taint.value, effect=taint.effect)
         for name, quantity in node.total.items():
-            info.total_resources[name].string = quantity
-            info.allocatable_resources[name].string = quantity
+            reported.total_resources[name].string = quantity
+            reported.allocatable_resources[name].string = quantity
         for priority, quantities in node.unallocatable.items():
-            resources = info.non_armada_allocated_resources[priority].resources
+            resources = reported.non_armada_allocated_resources[priority].resources
             for name, quantity in quantities.items():
                 resources[name].string = quantity
         for run in report.runs:
-            info.run_ids_by_state[run.run_id] = _STATES.get(run.phase, api.JobState.UNKNOWN)
+            reported.run_ids_by_state[run.run_id] = _STATES.get(run.phase, api.JobState.UNKNOWN)
     return message
 
 
@@ -210,24 +210,24 @@ def _quantities(resources: Mapping[str, Any]) -> dict[str, str]:
     return {name: canonical_quantity(resources[name].string) for name in sorted(resources)}
 
 
-def _node(message: executorapi.LeaseRequest, info: executorapi.NodeInfo) -> Node:
-    values = to_json(info)  # checks all texts
-    taints = tuple(Taint(taint.key, taint.value, taint.effect) for taint in info.taints)
+def _node(message: executorapi.LeaseRequest, reported: executorapi.NodeInfo) -> Node:
+    values = to_json(reported)  # checks all texts
+    taints = tuple(Taint(taint.key, taint.value, taint.effect) for taint in reported.taints)
     reservations = [taint.value or "unspecified" for taint in taints if taint.key == RESERVATION]
     return Node(
-        node_id=node_id_of(message.executor_id, info.name),
-        name=info.name,
+        node_id=node_id_of(message.executor_id, reported.name),
+        name=reported.name,
         executor_id=message.executor_id,
-        pool=info.pool or message.pool,
+        pool=reported.pool or message.pool,
         labels=values.get("labels", {}),
         taints=taints,
         total=values.get("totalResources", {}),
         unallocatable={
-            priority: _quantities(info.non_armada_allocated_resources[priority].resources)
-            for priority in sorted(info.non_armada_allocated_resources)
+            priority: _quantities(reported.non_armada_allocated_resources[priority].resources)
+            for priority in sorted(reported.non_armada_allocated_resources)
         },
-        unschedulable=info.unschedulable,
-        node_type=info.node_type,
+        unschedulable=reported.unschedulable,
+        node_type=reported.node_type,
         reservation=reservations[0] if reservations else "",
     )
 

@@ -122,10 +122,10 @@ def _identity(metadata: armadaevents.ObjectMeta, node_name: str, number: int, po
     )
 
 
-def _first_pod(infos: Any, pool: str = "") -> PodIdentity:
-    if not infos:
+def _first_pod(resources: Any, pool: str = "") -> PodIdentity:
+    if not resources:
         return PodIdentity(pool=clean(pool, 512))
-    return _pod_of(infos[0], pool)
+    return _pod_of(resources[0], pool)
 
 
 def _pod_of(described: armadaevents.KubernetesResourceInfo, pool: str = "") -> PodIdentity:

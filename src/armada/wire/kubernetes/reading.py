@@ -23,9 +23,6 @@ from armada.wire.kubernetes import fields
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 
-MAX_DEPTH: Final = 64
-"""How deep objects may nest; protobuf itself ends at 100."""
-
 _INTEGERS: Final = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
     FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
@@ -51,7 +48,7 @@ def from_json(value: Any, kind: type[AnyMessage], *, path: str = "", how: Readin
         InvalidRequest: a wrong type, an unknown key, a bad quantity, a NUL byte, a number out of range.
     """
     message = kind()
-    _Reader(how).message(message, value, path, 0)
+    _Reader(how).message(message, value, path)
     return message
 
 
@@ -92,21 +89,19 @@ class _Reader:
     def __init__(self, how: Reading) -> None:
         self._how = how
 
-    def message(self, message: Any, value: Any, path: str, depth: int) -> None:
+    def message(self, message: Any, value: Any, path: str) -> None:
         special = _SPECIAL.get(message.DESCRIPTOR.full_name)
         if special is not None:
             special(message, value, path)
             return
         if not isinstance(value, dict):
             raise _fail(path, f"an object is wanted, not {_kind_of(value)}")
-        if depth > MAX_DEPTH:
-            raise _fail(path, f"nested deeper than {MAX_DEPTH}")
         places = _places(message.DESCRIPTOR)
         for key, member in value.items():
             place = places.get(key)
             where = f"{path}.{key}" if path else str(key)
             if place is not None:
-                self._member(message, place, member, where, depth)
+                self._member(message, place, member, where)
             elif not self._how.ignore_unknown:
                 raise _fail(where, f"unknown field{_suggestion(str(key), places)}")
 
@@ -120,21 +115,21 @@ class _Reader:
             message = getattr(message, name)
         try:
             if fields.is_map(field):
-                self._map(getattr(message, field.name), field, member, path, depth)
+                self._map(getattr(message, field.name), field, member, path)
             elif field.is_repeated:
-                self._list(getattr(message, field.name), field, member, path, depth)
+                self._list(getattr(message, field.name), field, member, path)
             elif field.message_type is None:
                 setattr(message, field.name, self._scalar(field, member, path))
             else:
                 inner = getattr(message, field.name)
                 inner.SetInParent()
-                self.message(inner, member, path, depth + 1)
+                self.message(inner, member, path)
         except InvalidRequest:
             raise
         except (ValueError, TypeError) as error:
             raise _fail(path, f"can't be taken ({error})") from error
 
-    def _list(self, values: Any, field: FieldDescriptor, member: Any, path: str, depth: int) -> None:
+    def _list(self, values: Any, field: FieldDescriptor, member: Any, path: str) -> None:
         if not isinstance(member, list):
             raise _fail(path, f"a list is wanted, not {_kind_of(member)}")
         for index, item in enumerate(member):
@@ -142,9 +137,9 @@ class _Reader:
             if field.message_type is None:
                 values.append(self._scalar(field, item, place))
             else:
-                self.message(values.add(), item, place, depth + 1)
+                self.message(values.add(), item, place)
 
-    def _map(self, values: Any, field: FieldDescriptor, member: Any, path: str, depth: int) -> None:
+    def _map(self, values: Any, field: FieldDescriptor, member: Any, path: str) -> None:
         if not isinstance(member, dict):
             raise _fail(path, f"an object is wanted, not {_kind_of(member)}")
         value_field = fields.value_field(field)
@@ -154,7 +149,7 @@ class _Reader:
             if value_field.message_type is None:
                 values[name] = self._scalar(value_field, item, place)
             else:
-                self.message(values[name], item, place, depth + 1)
+                self.message(values[name], item, place)
 
     def _scalar(self, field: FieldDescriptor, value: Any, path: str) -> Any:
         if field.enum_type is not None:

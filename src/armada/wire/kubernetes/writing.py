@@ -49,15 +49,12 @@ class _BadValue(Exception):
 def _to_json(message: Message) -> KubernetesObject:
     out: KubernetesObject = {}
     writers = _writers(message.DESCRIPTOR)
-    try:
-        for field, value in message.ListFields():
-            try:
-                writers[field.number](out, value)
-            except _BadValue as bad:
-                bad.path.append(field.json_name)
-                raise
-    except UnicodeDecodeError as error:
-        raise _BadValue(f"text that is not UTF-8 ({error.reason})") from error
+    for field, value in message.ListFields():
+        try:
+            writers[field.number](out, value)
+        except _BadValue as bad:
+            bad.path.append(field.json_name)
+            raise
     return out
 
 
@@ -104,12 +101,12 @@ def _map_writer(key: str, value_field: FieldDescriptor) -> Write:
 
     def write(out: KubernetesObject, values: Any) -> None:
         converted: KubernetesObject = {}
-        for name in sorted(values):
-            _text(str(name))
+        for name in sorted(values, key=str):
+            key_text = _text(name) if isinstance(name, bytes | str) else str(name)
             try:
-                converted[str(name)] = convert(values[name])
+                converted[key_text] = convert(values[name])
             except _BadValue as bad:
-                bad.path.append(str(name))
+                bad.path.append(key_text)
                 raise
         out[key] = converted
 
@@ -135,7 +132,9 @@ def _base64(value: bytes) -> str:
     return base64.b64encode(value).decode("ascii")
 
 
-def _text(value: str) -> str:
+def _text(value: str | bytes) -> str:
+    if isinstance(value, bytes):  # protobuf leaves text of Kubernetes' messages unchecked, and gives what it can't read
+        raise _BadValue("text that is not UTF-8")
     if "\0" in value:
         raise _BadValue("text with a NUL byte")
     return value
@@ -143,7 +142,7 @@ def _text(value: str) -> str:
 
 def _quantity(value: Any) -> str:
     try:
-        return _canonical(value.string)
+        return _canonical(_text(value.string))
     except InvalidRequest as error:
         raise _BadValue(str(error)) from error
 
