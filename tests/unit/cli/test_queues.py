@@ -88,7 +88,6 @@ def test_a_dry_run_creates_nothing(armadactl: Armadactl, server: FakeServer, tmp
         (("priorityFactor", "priorityFaktor"), "priorityFaktor: unknown field, did you mean priorityFactor?"),
         (("kind: Group", "kindd: Group"), "permissions[0].subjects[0].kindd"),
         (("name: vision\n", ""), "name is missing"),
-        (("factor: 2", "factor: 2"), ""),
     ],
 )
 def test_a_wrong_queue_file_names_the_place(
@@ -97,9 +96,6 @@ def test_a_wrong_queue_file_names_the_place(
     file = tmp_path / "queue.yaml"
     file.write_text(QUEUE_FILE.replace(*change, 1))
     ran = armadactl("create", "-f", str(file))
-    if not place:
-        assert ran.status is ExitStatus.OK
-        return
     assert ran.status is ExitStatus.USAGE
     assert place in ran.err
     assert str(file) in ran.err
