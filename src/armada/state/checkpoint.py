@@ -23,7 +23,7 @@ from armada.model.fleet import Queue
 from armada.model.jobs import GangSpec, JobShape, Toleration
 from armada.model.policy import SchedulingPolicy
 from armada.state.fold import Fold
-from armada.state.jobs import JobKind, JobOrigin
+from armada.state.holdings.jobs import JobKind, JobOrigin
 from armada.state.memory import RememberedColumns
 from armada.state.records import ExecutorRecord
 from armada.state.table import NONE, Interner, Rows, Table
@@ -163,7 +163,7 @@ def _content(fold: Fold) -> Content:
     sets = _Numbering(jobs, "job_set", job_rows, jobs.sets.high)
     kinds = _Numbering(jobs, "kind", job_rows, jobs.kinds.high)
     origins = _Numbering(jobs, "origin", job_rows, jobs.origins.high)
-    gangs = _Numbering(jobs, "gang", job_rows, jobs.gangs.high)
+    gangs = _Numbering(jobs, "gang", job_rows, jobs.gangs.numbers.high)
     queue_numbers = {name: number for number, name in enumerate(sorted(name for _, name in jobs.queues))}
     places = np.zeros(jobs.high, np.int32)
     places[job_rows] = np.arange(len(job_rows))
@@ -221,8 +221,8 @@ def _kind_content(fold: Fold, number: int) -> KindContent:
 
 
 def _gang_content(fold: Fold, number: int, queue_numbers: dict[str, int]) -> GangContent:
-    gang = fold.jobs.gang_rows[number]
-    queue, _ = fold.jobs.gangs[number]
+    gang = fold.jobs.gangs[number]
+    queue, _ = fold.jobs.gangs.numbers[number]
     return GangContent(queue_numbers[fold.jobs.queues[queue]], gang.spec, gang.priority_class, gang.submitted)
 
 
@@ -278,12 +278,13 @@ def _restore_jobs(fold: Fold, content: Content) -> None:
         for shape, kind in zip(shape_numbers, content.kinds, strict=True)
     ]
     _restore_values(jobs.kinds, kinds, columns["kind"])
+    jobs.restore_restrictions()
     for shape, count in zip(shape_numbers, np.bincount(columns["kind"], minlength=len(kinds)).tolist(), strict=True):
         jobs.shapes.hold_number(shape, count)
     gang_keys = [(gang.queue, gang.spec.id) for gang in content.gangs]
-    _restore_values(jobs.gangs, gang_keys, columns["gang"])
+    _restore_values(jobs.gangs.numbers, gang_keys, columns["gang"])
     for number, gang in enumerate(content.gangs):
-        jobs.restore_gang(number, gang.spec, gang.priority_class, gang.submitted)
+        jobs.gangs.restore(number, gang.spec, gang.priority_class, gang.submitted)
     priorities = np.array([fold.class_priority(kind.shape.priority_class) for kind in content.kinds], np.int32)
     if ids:
         columns["class_priority"] = priorities[columns["kind"]]

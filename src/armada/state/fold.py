@@ -15,10 +15,10 @@ from armada.model.jobs import JobTemplate, NewJob
 from armada.model.lifecycle import RUN_TRANSITIONS, TRANSITIONS, JobState, RunState
 from armada.model.policy import SchedulingPolicy
 from armada.model.resources import saturated
-from armada.state.fleet import Fleet
-from armada.state.jobs import CANCEL_REQUESTED, PREEMPT_REQUESTED, JobOrigin, Jobs, Submission
+from armada.state.holdings.fleet import Fleet
+from armada.state.holdings.jobs import CANCEL_REQUESTED, PREEMPT_REQUESTED, JobOrigin, Jobs, Submission
+from armada.state.holdings.runs import Runs
 from armada.state.memory import WHOLE_ENTRY, Remembered, Voids, fingerprint
-from armada.state.runs import Runs
 from armada.state.table import NONE
 
 CLIENT_IDS_KEPT_MS: Final = 7 * 24 * 3_600_000
@@ -154,7 +154,7 @@ class Fold:
             origin=jobs.origins.hold(
                 JobOrigin(event.owner, event.groups, template.namespace, template.external_job_uri),
             ),
-            gang=jobs.hold_gang(queue, template.gang, priority_class) if template.gang else NONE,
+            gang=jobs.gangs.hold(queue, template.gang, priority_class) if template.gang else NONE,
             class_priority=self.class_priority(priority_class),
             at_ms=saturated(event.at_ms),
             position=self.position,
@@ -182,7 +182,7 @@ class Fold:
         if key and key in self.clients:
             return False
         if shared.gang != NONE:
-            gang = self.jobs.gang_rows[shared.gang]
+            gang = self.jobs.gangs[shared.gang]
             same = gang.spec == template.gang and gang.priority_class == template.shape.priority_class
             if not same or gang.submitted >= gang.spec.cardinality:
                 return False

@@ -12,12 +12,15 @@ from armada.model.events import Entry, Position
 from armada.model.fleet import Node, Queue
 from armada.model.lifecycle import JobState, RunState
 from armada.model.policy import SchedulingPolicy
+from armada.scheduling.snapshot import PoolSnapshot
 from armada.state import checkpoint
 from armada.state.fold import Fold
-from armada.state.jobs import CANCEL_REQUESTED, PREEMPT_REQUESTED, GangRows
+from armada.state.holdings.gangs import GangRows
+from armada.state.holdings.jobs import CANCEL_REQUESTED, PREEMPT_REQUESTED
+from armada.state.holdings.runs import Extras
 from armada.state.memory import fingerprint, without
+from armada.state.pools import Circumstances, PoolReader
 from armada.state.records import ExecutorRecord, GangRecord, JobRecord, RunHead, RunRecord
-from armada.state.runs import Extras
 from armada.state.table import NONE, ensure
 
 _NO_EXTRAS: Final[Extras] = ((), {})
@@ -29,7 +32,7 @@ class Ledger:
     def __init__(self, policy: SchedulingPolicy, fold: Fold | None = None) -> None:
         """Begin before the first entry, or go on with a fold under the same policy."""
         self._fold = fold = fold or Fold(policy)
-        self._policy = policy
+        self._pools = PoolReader(fold, policy)
         self._jobs, self._runs, self._fleet = fold.jobs, fold.runs, fold.fleet
 
     @classmethod
@@ -122,7 +125,7 @@ class Ledger:
             state=JobState(jobs.state[row]),
             priority=jobs.priority[row],
             shape=jobs.shapes[kind.shape],
-            gang=None if gang == NONE else jobs.gang_rows[gang].spec,
+            gang=None if gang == NONE else jobs.gangs[gang].spec,
             fail_fast=kind.fail_fast,
             price_band=kind.price_band,
             pools=kind.pools,
@@ -190,7 +193,7 @@ class Ledger:
 
     def _find_gang(self, queue: str, gang_id: str) -> GangRows | None:
         number = self._jobs.queues.find(queue)
-        return None if number == NONE else self._jobs.find_gang(number, gang_id)
+        return None if number == NONE else self._jobs.gangs.find(number, gang_id)
 
     def counts(self) -> dict[str, tuple[int, ...]]:
         """Return for every queue that exists or has jobs the number of its jobs by state, in name order."""
@@ -318,6 +321,13 @@ class Ledger:
     def pools(self) -> tuple[str, ...]:
         """Return the pools of all known nodes, in index order."""
         return self._fleet.pools()
+
+    def pool_snapshot(self, pool: str, circumstances: Circumstances) -> PoolSnapshot:
+        """Return all that a round of a pool decides by, as it is now; later facts do not touch it.
+
+        Jobs are named by row: see `job_at`.
+        """
+        return self._pools.snapshot(pool, circumstances)
 
     # -- checks -------------------------------------------------------------------------------------------------------
 

@@ -84,6 +84,12 @@ class Table:
         self.high += 1
         return self.high - 1
 
+    def reach(self, row: int) -> None:
+        """Make sure that a row exists, for tables whose rows somebody else numbers."""
+        if row >= self._capacity:
+            self.reserve(max(row + 1, 2 * self._capacity))
+        self.high = max(self.high, row + 1)
+
     def fill(self, columns: Mapping[str, NDArray[Any]], count: int) -> None:
         """Put `count` rows into an empty table; columns that are not given stay zero."""
         self.reserve(count)
@@ -182,6 +188,10 @@ class Interner(Generic[Key]):
         if value is None:
             raise KeyError(number)
         return value
+
+    def get(self, number: int) -> Key | None:
+        """Return the value of a number, or None when it is not in use."""
+        return self._values[number]
 
     def count(self, number: int) -> int:
         """Return the number of references to a value."""

@@ -11,9 +11,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from armada.model.jobs import GangSpec, JobShape, JobTemplate, NewJob, SelectorRequirement
+from armada.model.jobs import JobShape, JobTemplate, NewJob, SelectorRequirement
 from armada.model.lifecycle import JobState
 from armada.model.resources import saturated
+from armada.state.holdings.gangs import Gangs
 from armada.state.table import NONE, Interner, Order, Rows, Table, ensure
 
 CANCEL_REQUESTED: Final = 1
@@ -54,18 +55,6 @@ class Submission(msgspec.Struct, frozen=True):
     at_ms: int
     position: int
     index: int
-
-
-class GangRows:
-    """A gang's members. `submitted` counts all that ever came; `rows` are those still here, in submit order."""
-
-    __slots__ = ("priority_class", "rows", "spec", "submitted")
-
-    def __init__(self, spec: GangSpec, priority_class: str) -> None:
-        self.spec = spec
-        self.priority_class = priority_class
-        self.submitted = 0
-        self.rows: dict[int, None] = {}
 
 
 class Jobs(Table):
@@ -130,8 +119,9 @@ class Jobs(Table):
         """Numbers of shapes that came since the reader of shapes last emptied this."""
         self.kinds: Interner[JobKind] = Interner()
         self.origins: Interner[JobOrigin] = Interner()
-        self.gangs: Interner[tuple[int, str]] = Interner()
-        self.gang_rows: dict[int, GangRows] = {}
+        self.gangs = Gangs()
+        self.restricted_kinds: dict[int, tuple[str, ...]] = {}
+        """The pools of kinds that may not run in all pools."""
         self.avoid_nodes: dict[int, tuple[str, ...]] = {}
         self.next_sequence = 1
         self._first_in_set: list[int] = []
@@ -191,6 +181,8 @@ class Jobs(Table):
         kind = self.kinds.hold(JobKind(shape, template.fail_fast, template.price_band, template.pools))
         if self.kinds.count(kind) > 1:
             self.shapes.release(shape)
+        elif template.pools is not None:
+            self.restricted_kinds[kind] = template.pools
         return kind
 
     def release_kind(self, kind: int) -> None:
@@ -198,22 +190,7 @@ class Jobs(Table):
         shape = self.kinds[kind].shape
         if self.kinds.release(kind):
             self.shapes.release(shape)
-
-    def find_gang(self, queue: int, gang_id: str) -> GangRows | None:
-        """Return a gang of which a member is here."""
-        return self.gang_rows.get(self.gangs.find((queue, gang_id)))
-
-    def hold_gang(self, queue: int, spec: GangSpec, priority_class: str) -> int:
-        """Take a reference to a gang's number."""
-        number = self.gangs.hold((queue, spec.id))
-        if number not in self.gang_rows:
-            self.gang_rows[number] = GangRows(spec, priority_class)
-        return number
-
-    def release_gang(self, gang: int) -> None:
-        """Give a reference to a gang's number back."""
-        if self.gangs.release(gang):
-            del self.gang_rows[gang]
+            self.restricted_kinds.pop(kind, None)
 
     def submit(self, job: NewJob, shared: Submission) -> int:
         """Put a queued job in, after all others; return its row. The references in `shared` are taken here."""
@@ -237,7 +214,7 @@ class Jobs(Table):
         self.sequence[row] = self.next_sequence
         self.next_sequence += 1
         if shared.gang != NONE:
-            gang = self.gang_rows[shared.gang]
+            gang = self.gangs[shared.gang]
             gang.rows[row] = None
             gang.submitted += 1
         self._append_to_set(row, shared.job_set)
@@ -253,7 +230,7 @@ class Jobs(Table):
         self.shapes.hold_number(shared.shape, count)
         self.origins.hold_number(shared.origin, count)
         if shared.gang != NONE:
-            self.gangs.hold_number(shared.gang, count)
+            self.gangs.numbers.hold_number(shared.gang, count)
 
     def release_shared(self, shared: Submission) -> None:
         """Give back one reference to everything that a submission's jobs share."""
@@ -262,7 +239,7 @@ class Jobs(Table):
         self.release_kind(shared.kind)
         self.origins.release(shared.origin)
         if shared.gang != NONE:
-            self.release_gang(shared.gang)
+            self.gangs.release(shared.gang)
         self.queues.release(shared.queue)
 
     def drop(self, row: int) -> None:
@@ -271,8 +248,8 @@ class Jobs(Table):
         self._counts[queue][state] -= 1
         self._remove_from_set(row)
         if gang != NONE:
-            del self.gang_rows[gang].rows[row]
-            self.release_gang(gang)
+            del self.gangs[gang].rows[row]
+            self.gangs.release(gang)
         self.avoid_nodes.pop(row, None)
         del self.rows[self._ids[row]]
         self._ids[row] = ""
@@ -369,6 +346,10 @@ class Jobs(Table):
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
+    def restore_restrictions(self) -> None:
+        """Find the kinds that may not run in all pools."""
+        self.restricted_kinds = {number: kind.pools for number, kind in self.kinds if kind.pools is not None}
+
     def restore_links(self, ids: list[str]) -> None:
         """Rebuild everything that follows from the filled columns; rows must stand in submit order."""
         self._ids = ids
@@ -376,17 +357,12 @@ class Jobs(Table):
         self._restore_chains()
         gangs = self.column("gang")
         for row in np.flatnonzero(gangs != NONE).tolist():
-            self.gang_rows[self.gang[row]].rows[row] = None
+            self.gangs[self.gang[row]].rows[row] = None
         queues, states = self.column("queue"), self.column("state")
         for queue in range(self.queues.high):
             here = queues == queue
             self._counts[queue][:] = np.bincount(states[here], minlength=len(JobState)).tolist()
             self._orders[queue].replace(np.flatnonzero(here & (states == _QUEUED)).tolist())
-
-    def restore_gang(self, number: int, spec: GangSpec, priority_class: str, submitted: int) -> None:
-        """Put a gang of a checkpoint back; its members follow with the jobs."""
-        gang = self.gang_rows[number] = GangRows(spec, priority_class)
-        gang.submitted = submitted
 
     def _restore_chains(self) -> None:
         """Chain the rows of each job set."""
@@ -413,7 +389,7 @@ class Jobs(Table):
         used = self.used_rows()
         ensure(len(used) == len(self.rows) == len(self), "rows and ids differ in number")
         ensure(all(self._ids[row] == job_id for job_id, row in self.rows.items()), "an id points at another's row")
-        for interner in (self.queues, self.sets, self.shapes, self.kinds, self.origins, self.gangs):
+        for interner in (self.queues, self.sets, self.shapes, self.kinds, self.origins):
             interner.validate()
         self._validate_references(used)
         states, queues = self.column("state")[used], self.column("queue")[used]
@@ -426,10 +402,7 @@ class Jobs(Table):
             chain = list(self.rows_in_set(*names))
             expected = self.in_submit_order(used[self.column("job_set")[used] == number])
             ensure(chain == expected.tolist(), f"chain of job set {names}")
-        for number, gang in self.gang_rows.items():
-            members = self.in_submit_order(used[self.column("gang")[used] == number])
-            ensure(list(gang.rows) == members.tolist(), f"members of gang {gang.spec.id}")
-            ensure(len(gang.rows) <= gang.submitted <= gang.spec.cardinality, f"size of gang {gang.spec.id}")
+        self.gangs.validate(self.column("gang"), self.in_submit_order(used))
 
     def _validate_references(self, used: Rows) -> None:
         for column, interner in (("job_set", self.sets), ("kind", self.kinds), ("origin", self.origins)):
@@ -441,11 +414,8 @@ class Jobs(Table):
             found[kind.shape] += 1
         for number, shape in self.shapes:
             ensure(found[number] == self.shapes.count(number), f"references to shape {shape}")
-        gangs = self.column("gang")[used]
-        found = np.bincount(gangs[gangs != NONE], minlength=self.gangs.high)
-        for number, key in self.gangs:
-            ensure(found[number] == self.gangs.count(number), f"references to gang {key}")
-        ensure(self.gang_rows.keys() == {number for number, _ in self.gangs}, "gangs without members")
+        restricted = {number: kind.pools for number, kind in self.kinds if kind.pools is not None}
+        ensure(self.restricted_kinds == restricted, "kinds that may not run in all pools")
         ensure(self.avoid_nodes.keys() <= set(used.tolist()), "avoided nodes of no job")
 
     def _validate_order(self, order: Order, expected: Rows) -> None:

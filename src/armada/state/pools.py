@@ -1,0 +1,172 @@
+"""A round's input from the ledger's columns: gathers and copies only, so that its cost follows what a round looks at.
+
+What needs Python objects is done when they come: shapes are mirrored into the scheduler's `ShapeTable`, and a pool's
+nodes become a `FleetTable` that is kept until one of them changes.
+"""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from armada.model.jobs import JobShape
+from armada.model.lifecycle import RunState
+from armada.model.policy import SchedulingPolicy
+from armada.model.resources import Vector
+from armada.scheduling.intake import build_snapshot
+from armada.scheduling.snapshot import FOREIGN, HOME, UNLIMITED, PoolSnapshot
+from armada.scheduling.tables import FleetTable, GangRows, QueuedJobs, QueueLine, RunningJobs, ShapeTable
+from armada.state.fold import Fold
+from armada.state.table import NONE, Rows
+
+_FLEETS_KEPT: Final = 64
+_NO_SHAPE: Final = JobShape(requests=(), priority_class="")
+
+
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+    """What a round depends on and the log does not hold.
+
+    `executors` are those whose nodes take part (healthy, not cordoned). By queue: tokens left (missing: unlimited), a
+    priority factor in place of the queue's own, and what its short jobs still count (in column units). Queued jobs of
+    `excluded_shapes` (judged unable to run in this pool) are left out.
+    """
+
+    executors: frozenset[str]
+    queue_tokens: dict[str, float] = {}
+    weight_overrides: dict[str, float] = {}
+    penalties: dict[str, Vector] = {}
+    excluded_shapes: tuple[JobShape, ...] = ()
+    global_tokens: float = UNLIMITED
+    preemption_tokens: float | None = None
+
+
+class PoolReader:
+    """Makes snapshots of pools from a fold, and keeps what can be used again."""
+
+    def __init__(self, fold: Fold, policy: SchedulingPolicy) -> None:
+        self._fold = fold
+        self._policy = policy
+        self._shapes = ShapeTable(policy)
+        self._fleets: dict[str, tuple[int, tuple[str, ...], FleetTable]] = {}
+
+    def snapshot(self, pool: str, circumstances: Circumstances) -> PoolSnapshot:
+        """Return a pool's snapshot."""
+        self._mirror_shapes()
+        fleet = self._fleet(
+            pool, tuple(name for name in self._fold.fleet.executor_ids() if name in circumstances.executors)
+        )
+        names = sorted(self._fold.fleet.queues)
+        lines = tuple(
+            QueueLine(
+                queue=self._fold.fleet.queues[name],
+                tokens=circumstances.queue_tokens.get(name, UNLIMITED),
+                burst=self._policy.rate_per_queue.burst,
+                weight_override=circumstances.weight_overrides.get(name),
+                penalty=circumstances.penalties.get(name),
+            )
+            for name in names
+        )
+        numbers = [self._fold.jobs.queues.find(name) for name in names]
+        return build_snapshot(
+            self._policy,
+            pool,
+            fleet=fleet,
+            shapes=self._shapes,
+            queues=lines,
+            queued=self._queued(pool, numbers, circumstances.excluded_shapes),
+            running=self._running(pool, numbers, fleet),
+            gangs=self._gangs(),
+            global_tokens=circumstances.global_tokens,
+            preemption_tokens=circumstances.preemption_tokens,
+        )
+
+    def _mirror_shapes(self) -> None:
+        """Bring the scheduler's table of shapes in line with the jobs' shapes, number by number."""
+        shapes = self._fold.jobs.shapes
+        known = len(self._shapes)
+        self._shapes.extend(shapes.get(number) or _NO_SHAPE for number in range(known, shapes.high))
+        for number in self._fold.jobs.fresh_shapes:
+            shape = shapes.get(number)
+            if number < known and shape is not None:
+                self._shapes.replace(number, shape)
+        self._fold.jobs.fresh_shapes.clear()
+
+    def _fleet(self, pool: str, executors: tuple[str, ...]) -> FleetTable:
+        version, own, table = self._fleets.get(pool, (NONE, (), None))
+        if table is None or (version, own) != (self._fold.fleet.version, executors):
+            nodes = [node for name in executors for node in self._fold.fleet.nodes_of(name) if node.pool == pool]
+            if table is None or table.nodes != tuple(nodes):
+                table = FleetTable(self._policy, pool, nodes)
+            self._fleets.pop(pool, None)
+            while len(self._fleets) >= _FLEETS_KEPT:
+                del self._fleets[next(iter(self._fleets))]
+            self._fleets[pool] = (self._fold.fleet.version, executors, table)
+        return table
+
+    def _queued(self, pool: str, queues: list[int], excluded_shapes: tuple[JobShape, ...]) -> QueuedJobs:
+        jobs = self._fold.jobs
+        kinds = [number for number, pools in jobs.restricted_kinds.items() if pool not in pools]
+        shapes = [number for number in map(jobs.shapes.find, excluded_shapes) if number != NONE]
+        parts = []
+        for queue in queues:
+            rows = jobs.queued_order(queue).rows()
+            if kinds:
+                rows = _without(rows, jobs.column("kind"), kinds, jobs.kinds.high)
+            if shapes:
+                rows = _without(rows, jobs.column("shape"), shapes, jobs.shapes.high)
+            parts.append(rows)
+        rows = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+        offsets = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum([len(part) for part in parts], out=offsets[1:])
+        return QueuedJobs(
+            offsets=offsets,
+            row=rows,
+            shape=jobs.column("shape")[rows],
+            gang=jobs.column("gang")[rows],
+        )
+
+    def _running(self, pool: str, queues: list[int], fleet: FleetTable) -> RunningJobs:
+        jobs, runs = self._fold.jobs, self._fold.runs
+        rows = runs.used_rows()
+        place_of_node = np.full(runs.nodes.high + 1, NONE, np.int32)
+        for place, node_id in enumerate(fleet.ids):
+            place_of_node[runs.nodes.find(node_id)] = place
+        place_of_node[NONE] = NONE
+        place_of_queue = np.full(jobs.queues.high + 1, NONE, np.int32)
+        place_of_queue[queues] = np.arange(len(queues), dtype=np.int32)
+
+        node = place_of_node[runs.column("node")[rows]]
+        queue = place_of_queue[jobs.column("queue")[runs.column("job")[rows]]]
+        live = runs.column("state")[rows] < RunState.SUCCEEDED
+        home = live & (runs.column("pool")[rows] == runs.pools.find(pool)) & (queue != NONE)
+        part = np.flatnonzero(home | (node != NONE))
+        rows, home = rows[part], home[part]
+        job: Rows = runs.column("job")[rows]
+        return RunningJobs(
+            row=job,
+            shape=jobs.column("shape")[job],
+            queue=np.maximum(queue[part], 0),
+            gang=jobs.column("gang")[job],
+            node=node[part],
+            priority=runs.column("priority")[rows],
+            job_priority=jobs.column("priority")[job],
+            leased_ms=runs.column("leased_ms")[rows],
+            submitted=jobs.column("sequence")[job],
+            kind=np.where(home, HOME, FOREIGN).astype(np.uint8),
+        )
+
+    def _gangs(self) -> GangRows:
+        gangs = self._fold.jobs.gangs
+        return GangRows(
+            cardinality=gangs.column("cardinality"),
+            label=gangs.column("label"),
+            labels=tuple(gangs.labels.get(number) or "" for number in range(gangs.labels.high)),
+        )
+
+
+def _without(rows: Rows, column: NDArray[np.int32], numbers: list[int], high: int) -> Rows:
+    """Return the rows whose cell is none of these numbers."""
+    kept = np.ones(high, np.bool_)
+    kept[numbers] = False
+    return rows[kept[column[rows]]]
