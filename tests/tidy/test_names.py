@@ -21,6 +21,7 @@ FIXED_NAMES: Final = {
     "get_contexts": "armadactl config get-contexts",
     "current_context": "armadactl config current-context",
     "use_context": "armadactl config use-context",
+    "data_dir": "the option --data of armada up",
     "_ingress_info": "the event ingress_info of the API",
 }
 """Names that a file format or a command line of others fixed."""
