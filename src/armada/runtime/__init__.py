@@ -1,1 +1,1 @@
-"""To be described by the room's owner."""
+"""PLUMBING. The process and its surroundings: settings, clock, tasks and signals, logs and metrics, drawn ids."""
