@@ -40,6 +40,9 @@ from armada.model.errors import (
     Unavailable,
 )
 
+StubOf = Callable[[grpc.aio.Channel], Any]
+"""Makes the stub of a service on a channel."""
+
 SubmitServicer = submit_pb2_grpc.SubmitServicer
 QueueServicer = submit_pb2_grpc.QueueServiceServicer
 RetryPolicyServicer = submit_pb2_grpc.RetryPolicyServiceServicer
@@ -51,16 +54,16 @@ ExecutorServicer = operations_pb2_grpc.ExecutorServicer
 ExecutorApiServicer = executor_pb2_grpc.ExecutorApiServicer
 ReportingServicer = reports_pb2_grpc.SchedulerReportingServicer
 
-SubmitStub = submit_pb2_grpc.SubmitStub
-QueueStub = submit_pb2_grpc.QueueServiceStub
-RetryPolicyStub = submit_pb2_grpc.RetryPolicyServiceStub
-EventStub = event_pb2_grpc.EventStub
-JobsStub = job_pb2_grpc.JobsStub
-LogStub = binoculars_pb2_grpc.BinocularsStub
-NodeStub = operations_pb2_grpc.NodeStub
-ExecutorStub = operations_pb2_grpc.ExecutorStub
-ExecutorApiStub = executor_pb2_grpc.ExecutorApiStub
-ReportingStub = reports_pb2_grpc.SchedulerReportingStub
+SubmitStub: StubOf = submit_pb2_grpc.SubmitStub
+QueueStub: StubOf = submit_pb2_grpc.QueueServiceStub
+RetryPolicyStub: StubOf = submit_pb2_grpc.RetryPolicyServiceStub
+EventStub: StubOf = event_pb2_grpc.EventStub
+JobsStub: StubOf = job_pb2_grpc.JobsStub
+LogStub: StubOf = binoculars_pb2_grpc.BinocularsStub
+NodeStub: StubOf = operations_pb2_grpc.NodeStub
+ExecutorStub: StubOf = operations_pb2_grpc.ExecutorStub
+ExecutorApiStub: StubOf = executor_pb2_grpc.ExecutorApiStub
+ReportingStub: StubOf = reports_pb2_grpc.SchedulerReportingStub
 
 _ADDERS: Final[tuple[tuple[type[Any], Callable[[Any, Any], None]], ...]] = (
     (SubmitServicer, submit_pb2_grpc.add_SubmitServicer_to_server),

@@ -105,9 +105,7 @@ class _Reader:
             elif not self._how.ignore_unknown:
                 raise _fail(where, f"unknown field{_suggestion(str(key), places)}")
 
-    def _member(
-        self, message: Any, place: tuple[tuple[str, ...], FieldDescriptor], member: Any, path: str, depth: int
-    ) -> None:
+    def _member(self, message: Any, place: tuple[tuple[str, ...], FieldDescriptor], member: Any, path: str) -> None:
         if member is None:
             return
         way, field = place
