@@ -25,7 +25,9 @@ def walks_over_sets(files: Iterable[Source]) -> list[Finding]:
         attributes = _attributes(file.tree)
         names = _names(file.tree)
         for scope in (file.tree, *functions(file.tree)):
-            known = attributes | names | (_names(scope) if scope is not file.tree else set())
+            known = attributes | names
+            if isinstance(scope, Function):
+                known = (known - _parameters(scope)) | _names(scope)
             found.extend(
                 file.at(node.lineno, f"the order of {ast.unparse(node)} is not fixed: sort it")
                 for node in _walked(scope)
@@ -35,9 +37,9 @@ def walks_over_sets(files: Iterable[Source]) -> list[Finding]:
 
 
 def _own(scope: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a module or function, without those of functions inside it."""
+    """The nodes of a module or function, without those of functions and classes inside it."""
     for child in ast.iter_child_nodes(scope):
-        if not isinstance(child, Function):
+        if not isinstance(child, Function | ast.ClassDef):
             yield child
             yield from _own(child)
 
@@ -85,6 +87,11 @@ def _attributes(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.Assign) and _is_set(node.value, frozenset()):
             names.update(each.attr for each in node.targets if isinstance(each, ast.Attribute))
     return {f".{name}" for name in names}
+
+
+def _parameters(function: Function) -> set[str]:
+    """Names of parameters: they hide the module's names."""
+    return {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
 
 
 def _names(scope: ast.AST) -> set[str]:
@@ -151,8 +158,8 @@ class A:
     def names(self, given: set[int]):
         yield from (x for x in self.held)
         return tuple(given), {x: 1 for x in given}
-    def lines(self, given: list[int]):
-        return tuple(given)
+    def lines(self, given: list[int], held: list[int], seen: list[str]):
+        return tuple(given), list(held), list(seen)
 """
     lines = sorted(int(finding.split(":")[1]) for finding in walks_over_sets(sample(text)))
     assert lines == [4, 5, 6, 7, 8, 12, 13, 13]
