@@ -157,7 +157,7 @@ def command_function(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def verb(  # noqa: PLR0913 - each says one thing about a command
+def verb(
     app: typer.Typer,
     name: str,
     *,

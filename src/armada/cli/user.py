@@ -45,7 +45,7 @@ app = typer.Typer(
 
 
 @app.callback()
-def root(  # noqa: PLR0913 - the global options, each its own parameter for typer
+def root(
     invocation: typer.Context,
     *,
     target_name: TargetName = None,

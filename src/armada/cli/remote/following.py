@@ -101,7 +101,7 @@ _REJECTED: Final = 4
 class Follower:
     """Reads a job set's events from a position on, in order, each once, over as many connections as it takes."""
 
-    def __init__(  # noqa: PLR0913 - what to follow, from where, and whom to tell
+    def __init__(
         self,
         connection: Connection,
         queue: str,

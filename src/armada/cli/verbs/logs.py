@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
     )(logs)
 
 
-def logs(  # noqa: PLR0913 - one parameter a flag
+def logs(
     session: Session,
     job_id: Annotated[str, typer.Argument(metavar="JOB_ID", help="Id of the job.")],
     *,

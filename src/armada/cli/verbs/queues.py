@@ -66,7 +66,7 @@ def create_from_file(session: Session, file: QueueFile = None, *, dry_run: DryRu
     armadactl create queue nightly --priority-factor 4 --owners dana,lee --labels team=imaging
     """,
 )
-def create_queue(  # noqa: PLR0913 - one parameter a flag
+def create_queue(
     session: Session,
     name: QueueName,
     *,
@@ -99,7 +99,7 @@ def create_queue(  # noqa: PLR0913 - one parameter a flag
     armadactl update queue nightly --priority-factor 2 --keep
     """,
 )
-def update_queue(  # noqa: PLR0913 - one parameter a flag
+def update_queue(
     session: Session,
     name: QueueName,
     *,
@@ -212,7 +212,7 @@ def uncordon_queues(
     _mark(session, names or (), match_labels, inverse=inverse, dry_run=dry_run, cordon=False)
 
 
-def _mark(  # noqa: PLR0913 - the four ways to choose queues, and what to do with them
+def _mark(
     session: Session,
     names: Sequence[str],
     match_labels: list[str] | None,

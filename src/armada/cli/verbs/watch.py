@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
     )(watch)
 
 
-def watch(  # noqa: PLR0913 - one parameter a flag
+def watch(
     session: Session,
     queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")],
     job_set: Annotated[str, typer.Argument(metavar="JOB_SET", help="The job set.")],

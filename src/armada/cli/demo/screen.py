@@ -1,0 +1,135 @@
+"""What the demo shows: the queues at every moment, what the real jobs do, and the final table."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from armada.cli import render
+from armada.cli.demo.performance import ACTIVE, Performance, Remark, Share
+from armada.cli.demo.verdict import Finding
+
+WIDTH: Final = 104
+BAR_CELLS: Final = 28
+REMARKS: Final = 9
+_COLOURS: Final = ("bright_blue", "magenta", "dark_orange3")
+
+
+def stage(performance: Performance, shares: dict[str, Share]) -> Any:
+    """The whole picture of one moment."""
+    total = performance.mix.total_simulated + len(performance.mix.jobs)
+    ended = sum(performance.count(each.name, "succeeded", "failed", "cancelled") for each in performance.mix.queues)
+    head = Text.assemble(
+        ("Armada demo", "bold"),
+        f"   {performance.elapsed_s:5.1f} s   ",
+        (f"{ended:,} of {total:,} jobs have ended", "dim"),
+    )
+    return Group(head, Text(), queue_table(performance, shares), Text(), remark_lines(performance.remarks))
+
+
+def queue_table(performance: Performance, shares: dict[str, Share]) -> Table:
+    """Queues by state, and their shares of the cpus in use beside the fair ones."""
+    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    grid.add_column("QUEUE", no_wrap=True)
+    for heading in ("WEIGHT", "QUEUED", "LEASED", "RUNNING", "DONE", "OTHER"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    grid.add_column("SHARE OF CPUS IN USE  (│ fair)", no_wrap=True)
+    grid.add_column("", justify="right", no_wrap=True)
+    for number, each in enumerate(performance.mix.queues):
+        share = shares.get(each.name, Share())
+        colour = _COLOURS[number % len(_COLOURS)]
+        grid.add_row(
+            Text(each.name, style=colour),
+            f"{1 / each.priority_factor:g}",
+            f"{performance.count(each.name, 'queued'):,}",
+            f"{performance.count(each.name, 'leased', 'pending'):,}",
+            f"{performance.count(each.name, 'running'):,}",
+            Text(f"{performance.count(each.name, 'succeeded'):,}", style="green"),
+            f"{performance.count(each.name, 'failed', 'cancelled'):,}",
+            bar(share, colour),
+            f"{share.used:4.0%} of {share.fair:4.0%}",
+        )
+    return grid
+
+
+def bar(share: Share, colour: str) -> Text:
+    """A bar of the share used, with a mark where the fair share ends."""
+    filled = round(share.used * BAR_CELLS)
+    mark = min(BAR_CELLS - 1, round(share.fair * BAR_CELLS))
+    text = Text()
+    for cell in range(BAR_CELLS):
+        if share.fair and cell == mark:
+            text.append("│", style="bold")
+        else:
+            text.append("█" if cell < filled else "░", style=colour if cell < filled else "bright_black")
+    return text
+
+
+def remark_lines(remarks: Sequence[Remark]) -> Text:
+    """The latest remarks on the real jobs, oldest first; always as many lines."""
+    text = Text("ON THIS MACHINE\n", style="bold")
+    shown = list(remarks)[-REMARKS:]
+    for remark in shown:
+        line = Text(f"{remark.at_s:6.1f} s  {remark.key:<10} ", style="not bold")
+        line.append(remark.kind, style=render.STATE_STYLES.get(remark.kind, ""))
+        if remark.text:
+            line.append(f"  {render.printable(remark.text, one_line=True)}", style="dim")
+        line.truncate(WIDTH, overflow="ellipsis")
+        text.append_text(line)
+        text.append("\n")
+    text.append("\n" * (REMARKS - len(shown)))
+    return text
+
+
+def plain_line(performance: Performance, shares: dict[str, Share]) -> str:
+    """The moment as one line, where there is no terminal to draw on."""
+    states = {
+        state: sum(performance.count(each.name, *names) for each in performance.mix.queues)
+        for state, names in {
+            "queued": ("queued",),
+            "running": ACTIVE,
+            "succeeded": ("succeeded",),
+            "other": ("failed", "cancelled"),
+        }.items()
+    }
+    counts = "  ".join(f"{state} {count:,}" for state, count in states.items())
+    parts = "  ".join(f"{name} {share.used:.0%}/{share.fair:.0%}" for name, share in shares.items())
+    return f"{performance.elapsed_s:6.1f} s  {counts}  share/fair: {parts}"
+
+
+def final_table(findings: Sequence[Finding]) -> Table:
+    """What was promised and what happened."""
+    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    grid.add_column("", no_wrap=True)
+    grid.add_column("WHAT", overflow="fold")
+    grid.add_column("EXPECTED", overflow="fold")
+    grid.add_column("WHAT HAPPENED", overflow="fold")
+    for finding in findings:
+        mark = Text("✓", style="bold green") if finding.is_kept else Text("✗", style="bold red")
+        grid.add_row(mark, finding.what, finding.expected, Text(render.printable(finding.happened, one_line=True)))
+    return grid
+
+
+def closing(findings: Sequence[Finding], seconds: float) -> Panel:
+    """The last word, and how to go on."""
+    kept = sum(finding.is_kept for finding in findings)
+    if kept == len(findings):
+        verdict = Text(f"All {kept} came out as expected, in {seconds:.0f} s.", style="bold green")
+    else:
+        verdict = Text(f"{len(findings) - kept} of {len(findings)} did not come out as expected.", style="bold red")
+    text = Text.assemble(
+        verdict,
+        "\n\nGo on:\n",
+        ("  make up", "cyan"),
+        "                                   everything in one process, to stay\n",
+        ("  .venv/bin/armadactl create queue mine", "cyan"),
+        "     your first queue\n",
+        ("  .venv/bin/armadactl submit --help", "cyan"),
+        "         what a file of jobs looks like\n",
+        ("  docs/tutorial.md", "cyan"),
+        "                          the same in five minutes",
+    )
+    return Panel(text, border_style="bright_black", width=WIDTH)
