@@ -1,5 +1,5 @@
 """A small server of the API in this process, and `armadactl` run against it."""
-# ruff: noqa: N802, D102 - the names of the API's methods, whose meaning the API explains
+# ruff: noqa: N802 - the names of the API's methods, whose meaning the API explains
 
 from collections.abc import Iterator
 from concurrent import futures
