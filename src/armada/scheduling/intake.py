@@ -120,9 +120,9 @@ def _nodes(fleet: FleetTable, shapes: ShapeTable, running: RunningJobs) -> tuple
     floating = ~fleet.on_nodes
     bound[:, floating] = 0
     allocatable[:, floating] = 0
-    overfull = (bound > allocatable).any(axis=1)
+    overfull: Flags = np.asarray((bound > allocatable).any(axis=1), np.uint8)
     holds_jobs = np.bincount(running.node[ours], minlength=len(fleet)) > 0
-    kept = holds_jobs | ~(overfull | fleet.unschedulable)
+    kept = holds_jobs | ~((overfull > 0) | fleet.unschedulable)
     row = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
     places = np.flatnonzero(kept)
     columns = NodeColumns(
@@ -132,9 +132,9 @@ def _nodes(fleet: FleetTable, shapes: ShapeTable, running: RunningJobs) -> tuple
         rank=fleet.rank[places],
         lane=fleet.lane[places],
         type=np.zeros(len(places), np.int32),
-        overfull=overfull[places].astype(np.uint8),
+        overfull=overfull[places],
     )
-    return columns, row, overfull.astype(np.uint8)
+    return columns, row, overfull
 
 
 def _total(policy: SchedulingPolicy, pool: str, nodes: NodeColumns) -> tuple[int, ...]:

@@ -1,0 +1,137 @@
+"""Books: what each queue holds, what that costs, and which share of the pool is its due. Letters as in `snapshot`."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from armada.scheduling.kernels.compiled import kernel
+from armada.scheduling.kernels.jobs import Jobs, Shapes
+from armada.scheduling.snapshot import Amounts, Flags, Floats
+
+GREATEST = 2**60
+"""Sums of wishes are held here: beyond any pool, and two of them still add up within int64."""
+
+SHARE_PASSES = 10
+SMALLEST_SURPLUS = 0.01
+
+
+class Books(NamedTuple):
+    """The queues' accounts. `held` [Q, R], `held_in_class` [Q, C, R] and `all_held` [R] change with every placement.
+
+    `budget` [Q] is the demand-capped share over the weight. `tokens` [Q] and `pool_tokens` [1] shrink with new jobs.
+    """
+
+    total: Amounts
+    multiplier: Floats
+    weight: Floats
+    held: Amounts
+    held_in_class: Amounts
+    all_held: Amounts
+    penalty: Amounts
+    limit: Amounts
+    budget: Floats
+    cordoned: Flags
+    tokens: Floats
+    burst: Amounts
+    pool_tokens: Floats
+    pool_burst: int
+    placed: Amounts
+    round_limit: Amounts
+    preemption_tokens: Floats
+    nothing: Amounts
+
+
+@kernel
+def share(total: Amounts, multiplier: Floats, amounts: Amounts) -> float:
+    """Return the dominant share of the pool that the amounts make: the unweighted cost."""
+    greatest = 0.0
+    for resource in range(total.shape[0]):
+        if total[resource] > 0:
+            part = float(amounts[resource]) / float(total[resource]) * multiplier[resource]
+            greatest = max(greatest, part)
+    return greatest
+
+
+@kernel
+def share_with(total: Amounts, multiplier: Floats, held: Amounts, penalty: Amounts, added: Amounts) -> float:
+    """Return the dominant share of held, penalty and added amounts together."""
+    greatest = 0.0
+    for resource in range(total.shape[0]):
+        if total[resource] > 0:
+            amount = held[resource] + penalty[resource] + added[resource]
+            part = float(amount) / float(total[resource]) * multiplier[resource]
+            greatest = max(greatest, part)
+    return greatest
+
+
+@kernel
+def enter(books: Books, queue: int, class_row: int, amounts: Amounts, sign: int) -> None:
+    """Add `sign` times the amounts to a queue's account."""
+    for resource in range(amounts.shape[0]):
+        books.held[queue, resource] += sign * amounts[resource]
+        books.held_in_class[queue, class_row, resource] += sign * amounts[resource]
+        books.all_held[resource] += sign * amounts[resource]
+
+
+@kernel
+def exceeds(amounts: Amounts, limit: Amounts) -> bool:
+    """Say whether at least one amount is greater than its limit."""
+    for resource in range(amounts.shape[0]):
+        if amounts[resource] > limit[resource]:
+            return True
+    return False
+
+
+@kernel
+def adjust_shares(weight: Floats, demand: Floats, capped: Floats, uncapped: Floats) -> None:
+    """Hand on what queues do not use of their shares, into `capped` and `uncapped` (zero when called)."""
+    count = weight.shape[0]
+    achieved = np.zeros(count, np.bool_)
+    spare = np.zeros(count, np.float64)
+    unallocated = 1.0
+    for _ in range(SHARE_PASSES):
+        if unallocated <= SMALLEST_SURPLUS:
+            break
+        open_weight = 0.0
+        for queue in range(count):
+            if not achieved[queue]:
+                open_weight += weight[queue]
+        for queue in range(count):
+            own = weight[queue] if achieved[queue] else 0.0
+            if open_weight + own > 0.0:
+                uncapped[queue] += weight[queue] / (open_weight + own) * (unallocated - spare[queue])
+        if open_weight <= 0.0:
+            break
+        for queue in range(count):
+            if not achieved[queue]:
+                capped[queue] += weight[queue] / open_weight * unallocated
+        unallocated = 0.0
+        for queue in range(count):
+            spare[queue] = 0.0
+            if capped[queue] - demand[queue] > 0.0:
+                spare[queue] = capped[queue] - demand[queue]
+                capped[queue] = demand[queue]
+                achieved[queue] = True
+                unallocated += spare[queue]
+
+
+@kernel
+def enter_running(jobs: Jobs, shapes: Shapes, books: Books) -> None:
+    """Enter what running jobs hold, wherever they run."""
+    for job in range(jobs.running):
+        shape = jobs.shape[job]
+        enter(books, jobs.queue[job], shapes.class_row[shape], shapes.request[shape], 1)
+
+
+@kernel
+def sum_demand(jobs: Jobs, shapes: Shapes, cordoned: Flags, offsets: Amounts, demand: Amounts) -> None:
+    """Add what queued jobs of queues that are not cordoned want to `demand` [Q, C, R], held at GREATEST."""
+    for queue in range(offsets.shape[0] - 1):
+        if cordoned[queue]:
+            continue
+        for place in range(offsets[queue], offsets[queue + 1]):
+            shape = jobs.shape[jobs.running + place]
+            class_row = shapes.class_row[shape]
+            for resource in range(demand.shape[2]):
+                amount = demand[queue, class_row, resource] + shapes.request[shape, resource]
+                demand[queue, class_row, resource] = min(amount, GREATEST)

@@ -1,0 +1,172 @@
+"""The draw: one pass over the queues, serving the one whose turn it is until nothing is left."""
+
+from armada.scheduling.kernels import codes
+from armada.scheduling.kernels.books import Books, enter, exceeds
+from armada.scheduling.kernels.compiled import kernel
+from armada.scheduling.kernels.gangs import GAVE_WAY, Placing, place_gang
+from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
+from armada.scheduling.kernels.nodes import Nodes
+from armada.scheduling.kernels.streams import Streams, advance, first_member, heapify, open_streams
+from armada.scheduling.kernels.victims import Victims
+from armada.scheduling.snapshot import Flags, Rows
+
+
+@kernel
+def number_expected(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, job_at: Rows) -> None:
+    """Number the evicted jobs in the order in which they would return if everything fitted, into `job_at` [E].
+
+    The accounts are used on the way and left as they were.
+    """
+    place = 0
+    open_streams(jobs, shapes, books, streams, True)
+    while streams.heap_size[0] > 0:
+        queue = streams.heap[0]
+        job = first_member(streams, queue)
+        while job >= 0:
+            job_at[place] = job
+            place += 1
+            enter(books, queue, shapes.class_row[jobs.shape[job]], shapes.request[jobs.shape[job]], 1)
+            job = streams.next_member[job]
+        advance(jobs, shapes, books, streams, True)
+    for index in range(place):
+        job = job_at[index]
+        enter(books, jobs.queue[job], shapes.class_row[jobs.shape[job]], shapes.request[jobs.shape[job]], -1)
+
+
+@kernel
+def constraint(shapes: Shapes, books: Books, queue: int, class_row: int, members: int) -> int:
+    """Return the first limit that a new gang meets (its request is in the books already), or NOT_CONSIDERED."""
+    if books.cordoned[queue]:
+        return codes.QUEUE_CORDONED
+    if books.pool_tokens[0] < 1.0:
+        return codes.GLOBAL_RATE
+    if members > books.pool_burst:
+        return codes.GLOBAL_BURST
+    if books.pool_tokens[0] < members:
+        return codes.GLOBAL_RATE_GANG
+    if books.tokens[queue] < 1.0:
+        return codes.QUEUE_RATE
+    if members > books.burst[queue]:
+        return codes.QUEUE_BURST
+    if books.tokens[queue] < members:
+        return codes.QUEUE_RATE_GANG
+    if exceeds(books.held_in_class[queue, class_row], books.limit[queue, class_row]):
+        return codes.QUEUE_LIMIT
+    return codes.NOT_CONSIDERED
+
+
+@kernel
+def exceeds_floating(books: Books, floating: Flags, request: Rows) -> bool:
+    """Say whether a gang asks for more of a floating resource than is left; its request is in the books already."""
+    for resource in range(floating.shape[0]):
+        if floating[resource] and request[resource] > 0 and books.all_held[resource] > books.total[resource]:
+            return True
+    return False
+
+
+@kernel
+def refuse(jobs: Jobs, streams: Streams, first: int, reason: int) -> None:
+    """Give every member of a gang the reason."""
+    job = first
+    while job >= 0:
+        jobs.reason[job] = reason
+        job = streams.next_member[job]
+
+
+@kernel
+def charge(jobs: Jobs, streams: Streams, books: Books, placing: Placing, queue: int, first: int, is_new: bool) -> None:
+    """Take tokens for a gang that was placed, and for the jobs that gave way to it."""
+    if is_new:
+        members = 0
+        job = first
+        while job >= 0:
+            jobs.reason[job] = codes.NOT_CONSIDERED
+            members += 1
+            job = streams.next_member[job]
+        books.tokens[queue] -= members
+        books.pool_tokens[0] -= members
+        for resource in range(books.placed.shape[0]):
+            books.placed[resource] += streams.head_request[queue, resource]
+    for index in range(placing.noted[0]):
+        if placing.step[index] == GAVE_WAY:
+            books.preemption_tokens[0] -= 1.0
+
+
+@kernel
+def serve(
+    jobs: Jobs,
+    shapes: Shapes,
+    nodes: Nodes,
+    gangs: Gangs,
+    victims: Victims,
+    books: Books,
+    streams: Streams,
+    placing: Placing,
+    floating: Flags,
+    queue: int,
+) -> int:
+    """Try the next gang of one queue; return why it was not placed, or NOT_CONSIDERED."""
+    first = first_member(streams, queue)
+    is_new = streams.head_is_new[queue] == 1
+    if not is_new and jobs.state[first] == codes.LOST:
+        return codes.NOT_CONSIDERED
+    if is_new and exceeds(books.placed, books.round_limit):
+        refuse(jobs, streams, first, codes.ROUND_LIMIT)
+        return codes.ROUND_LIMIT
+    members = 0
+    class_row = shapes.class_row[jobs.shape[first]]
+    job = first
+    while job >= 0:
+        members += 1
+        job = streams.next_member[job]
+    enter(books, queue, class_row, streams.head_request[queue], 1)
+    reason = codes.NOT_CONSIDERED
+    if is_new:
+        reason = constraint(shapes, books, queue, class_row, members)
+    if reason == codes.NOT_CONSIDERED and not streams.gives_way[queue]:
+        if exceeds_floating(books, floating, streams.head_request[queue]):
+            reason = codes.FLOATING_EXCEEDED
+    if reason == codes.NOT_CONSIDERED:
+        reason = place_gang(jobs, shapes, nodes, gangs, victims, streams, placing, first, is_new)
+    if reason == codes.NOT_CONSIDERED:
+        charge(jobs, streams, books, placing, queue, first, is_new)
+        return reason
+    enter(books, queue, class_row, streams.head_request[queue], -1)
+    if is_new:
+        refuse(jobs, streams, first, reason)
+        if members == 1 and (reason in (codes.NO_FIT, codes.UNSCHEDULED_RESOURCE, codes.GLOBAL_BURST)):
+            if not streams.by_bucket:
+                streams.blocked[jobs.shape[first]] = reason
+    return reason
+
+
+@kernel
+def draw(
+    jobs: Jobs,
+    shapes: Shapes,
+    nodes: Nodes,
+    gangs: Gangs,
+    victims: Victims,
+    books: Books,
+    streams: Streams,
+    placing: Placing,
+    floating: Flags,
+    only_back: bool,
+) -> int:
+    """Serve the queues until none has a gang left; return what ended the placing of new jobs."""
+    ended = codes.COMPLETED
+    open_streams(jobs, shapes, books, streams, only_back)
+    while streams.heap_size[0] > 0:
+        if books.preemption_tokens[0] < 1.0 and not streams.back_goes_first[0]:
+            streams.back_goes_first[0] = 1
+            heapify(books, streams)
+        queue = streams.heap[0]
+        reason = serve(jobs, shapes, nodes, gangs, victims, books, streams, placing, floating, queue)
+        if reason == codes.ROUND_LIMIT:
+            only_back, ended = True, codes.MAX_RESOURCES
+        elif reason == codes.GLOBAL_RATE:
+            only_back, ended = True, codes.RATE_LIMIT
+        elif reason in (codes.QUEUE_CORDONED, codes.QUEUE_RATE):
+            streams.only_back[queue] = 1
+        advance(jobs, shapes, books, streams, only_back)
+    return ended

@@ -1,0 +1,78 @@
+"""Eviction: taking running jobs off their nodes for the time of the round, gangs whole."""
+
+from armada.scheduling.kernels import codes
+from armada.scheduling.kernels.books import Books, enter
+from armada.scheduling.kernels.compiled import kernel
+from armada.scheduling.kernels.jobs import Jobs, Shapes
+from armada.scheduling.kernels.nodes import Nodes, change
+from armada.scheduling.snapshot import Flags
+
+
+@kernel
+def bind_running(jobs: Jobs, shapes: Shapes, nodes: Nodes) -> None:
+    """Take the room of every running job: buckets up to its own, all of them when it can never be displaced."""
+    highest = nodes.free.shape[0] - 1
+    for job in range(jobs.running):
+        if jobs.node[job] >= 0:
+            shape = jobs.shape[job]
+            solid = not shapes.preemptible[shapes.class_row[shape]]
+            change(nodes, jobs.node[job], shapes.wanted[shape], -1, 0, highest if solid else jobs.bucket[job])
+
+
+@kernel
+def mark_unprotected(jobs: Jobs, shapes: Shapes, protected: Flags, can_evict: Flags, marked: Flags) -> None:
+    """Mark preemptible running jobs of queues that are not protected."""
+    for job in range(jobs.running):
+        if jobs.node[job] >= 0 and can_evict[job] and not protected[jobs.queue[job]]:
+            marked[job] = shapes.preemptible[shapes.class_row[jobs.shape[job]]]
+
+
+@kernel
+def mark_oversubscribed(jobs: Jobs, shapes: Shapes, nodes: Nodes, can_evict: Flags, marked: Flags) -> bool:
+    """Mark jobs bound at exactly a bucket of which their node has given out more than it has. Say if there are any."""
+    any_marked = False
+    for job in range(jobs.node.shape[0]):
+        node = jobs.node[job]
+        if node < 0 or jobs.state[job] != codes.RUNS or not can_evict[job]:
+            continue
+        if not shapes.preemptible[shapes.class_row[jobs.shape[job]]]:
+            continue
+        for resource in range(nodes.free.shape[2]):
+            if nodes.free[jobs.bucket[job], node, resource] < 0:
+                marked[job] = 1
+                any_marked = True
+                break
+    return any_marked
+
+
+@kernel
+def mark_gangs(jobs: Jobs, can_evict: Flags, in_gang: Flags, marked: Flags) -> None:
+    """Mark the other members of every gang that has one marked; `in_gang` [G] is scratch, all zero."""
+    for job in range(jobs.node.shape[0]):
+        if marked[job] and jobs.gang[job] >= 0:
+            in_gang[jobs.gang[job]] = 1
+    for job in range(jobs.node.shape[0]):
+        if jobs.gang[job] >= 0 and in_gang[jobs.gang[job]] and jobs.node[job] >= 0 and can_evict[job]:
+            if jobs.state[job] == codes.RUNS:
+                marked[job] = 1
+
+
+@kernel
+def evict(jobs: Jobs, shapes: Shapes, nodes: Nodes, books: Books, marked: Flags) -> None:
+    """Evict the marked jobs: their room is free again in every bucket but the lowest."""
+    highest = nodes.free.shape[0] - 1
+    for job in range(jobs.node.shape[0]):
+        if not marked[job]:
+            continue
+        shape = jobs.shape[job]
+        class_row = shapes.class_row[shape]
+        jobs.state[job] = codes.EVICTED
+        change(
+            nodes,
+            jobs.node[job],
+            shapes.wanted[shape],
+            1,
+            1,
+            jobs.bucket[job] if shapes.preemptible[class_row] else highest,
+        )
+        enter(books, jobs.queue[job], class_row, shapes.request[shape], -1)

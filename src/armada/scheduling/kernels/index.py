@@ -1,0 +1,127 @@
+"""Index: the nodes of one bucket in the order of best fit, kept sorted while their room changes.
+
+A node's key is its free amount of each indexed resource and a tie breaker. Up to the first resource whose amounts are
+not all multiples of its resolution the amounts are rounded down (those columns form a *block*); from that resource on
+they stand exact. With a single lane all columns are rounded: then the key is the reference's own order.
+"""
+
+from armada.scheduling.kernels.compiled import kernel
+from armada.scheduling.kernels.nodes import Nodes, rounded
+
+REBUILT_SHARE = 4
+"""The index is sorted anew when more than one in so many nodes changed."""
+
+
+@kernel
+def is_below(nodes: Nodes, bucket: int, node: int, other: int) -> bool:
+    """Say whether one node's key is below another's."""
+    for column in range(nodes.key.shape[2]):
+        mine, theirs = nodes.key[bucket, node, column], nodes.key[bucket, other, column]
+        if mine != theirs:
+            return bool(mine < theirs)
+    return False
+
+
+@kernel
+def lower_bound(nodes: Nodes, bucket: int, low: int, high: int) -> int:
+    """Return the first place from `low` to `high` whose key is at least `nodes.bound`."""
+    width = nodes.key.shape[2]
+    while low < high:
+        middle = (low + high) >> 1
+        node = nodes.order[bucket, middle]
+        below = False
+        for column in range(width):
+            mine, bound = nodes.key[bucket, node, column], nodes.bound[column]
+            if mine != bound:
+                below = mine < bound
+                break
+        if below:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def write_key(nodes: Nodes, bucket: int, node: int) -> bool:
+    """Bring a node's key up to date; say whether it changed."""
+    last = nodes.key.shape[2] - 1
+    changed = False
+    for column in range(last):
+        value = rounded(nodes.free[bucket, node, nodes.key_column[column]], nodes.key_step[column])
+        if nodes.key[bucket, node, column] != value:
+            nodes.key[bucket, node, column] = value
+            changed = True
+    return changed
+
+
+@kernel
+def build(nodes: Nodes, bucket: int) -> None:
+    """Sort all nodes of a bucket anew, by merging runs."""
+    count = nodes.order.shape[1]
+    for node in range(count):
+        write_key(nodes, bucket, node)
+        nodes.key[bucket, node, nodes.key.shape[2] - 1] = nodes.tie[node]
+        nodes.stale[bucket, node] = 0
+        if not nodes.built[bucket]:
+            nodes.order[bucket, node] = node
+    nodes.stale_count[bucket] = 0
+    nodes.built[bucket] = 1
+    source, target = nodes.order[bucket], nodes.spare
+    width = 1
+    while width < count:
+        for start in range(0, count, 2 * width):
+            left, left_end = start, min(start + width, count)
+            right, right_end = left_end, min(start + 2 * width, count)
+            for place in range(start, right_end):
+                if left < left_end and (right >= right_end or not is_below(nodes, bucket, source[right], source[left])):
+                    target[place] = source[left]
+                    left += 1
+                else:
+                    target[place] = source[right]
+                    right += 1
+        source, target = target, source
+        width *= 2
+    for place in range(count):
+        nodes.order[bucket, place] = source[place]
+
+
+@kernel
+def move(nodes: Nodes, bucket: int, node: int) -> None:
+    """Move one node to where its key belongs now."""
+    count, width = nodes.order.shape[1], nodes.key.shape[2]
+    order = nodes.order[bucket]
+    for column in range(width):
+        nodes.bound[column] = nodes.key[bucket, node, column]
+    place = lower_bound(nodes, bucket, 0, count)
+    if not write_key(nodes, bucket, node):
+        return
+    shrunk = False
+    for column in range(width):
+        if nodes.key[bucket, node, column] != nodes.bound[column]:
+            shrunk = nodes.key[bucket, node, column] < nodes.bound[column]
+            break
+    for column in range(width):
+        nodes.bound[column] = nodes.key[bucket, node, column]
+    if shrunk:
+        goal = lower_bound(nodes, bucket, 0, place)
+        for index in range(place, goal, -1):
+            order[index] = order[index - 1]
+    else:
+        goal = lower_bound(nodes, bucket, place + 1, count) - 1
+        for index in range(place, goal):
+            order[index] = order[index + 1]
+    order[goal] = node
+
+
+@kernel
+def refresh(nodes: Nodes, bucket: int) -> None:
+    """Bring a bucket's index up to date before it is read."""
+    if not nodes.built[bucket] or nodes.stale_count[bucket] * REBUILT_SHARE > nodes.order.shape[1]:
+        build(nodes, bucket)
+        return
+    for index in range(nodes.stale_count[bucket]):
+        node = nodes.stale_list[bucket, index]
+        nodes.stale[bucket, node] = 0
+        move(nodes, bucket, node)
+    nodes.stale_count[bucket] = 0

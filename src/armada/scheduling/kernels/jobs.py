@@ -1,0 +1,69 @@
+"""Jobs and shapes of a round, as kernels see them. Running jobs come first, then the queued ones; X jobs in all."""
+
+from typing import NamedTuple
+
+from armada.scheduling.snapshot import Amounts, Flags, Rows
+
+
+class Shapes(NamedTuple):
+    """What jobs ask for. `wanted` is what a node must have, `request` all that is accounted.
+
+    `few_offsets[rule]` to `few_offsets[rule + 1]` are places in `few_nodes` for a rule that only few nodes satisfy
+    (`has_few[rule]`). `bucket_of_class` [C] is the bucket of a class's priority. `barred` marks shapes that ask for
+    what the pool does not give out.
+    """
+
+    request: Amounts
+    wanted: Amounts
+    class_row: Rows
+    rule: Rows
+    verdict: Rows
+    has_few: Flags
+    few_offsets: Rows
+    few_nodes: Rows
+    away_offsets: Rows
+    away_rule: Rows
+    away_bucket: Rows
+    away_entry: Rows
+    bucket_of_class: Rows
+    priority_of_class: Amounts
+    preemptible: Flags
+    barred: Flags
+    priority_of_bucket: Amounts
+
+
+class Jobs(NamedTuple):
+    """The jobs: what they are, and where the round has put them so far.
+
+    `node` is -1 for a job without a place; `state` is one of `codes` RUNS, EVICTED, LOST and has a meaning for jobs with
+    a node only. `bucket` is the one the job is bound at. `saved` is the job that made this one lose its place.
+    """
+
+    shape: Rows
+    gang: Rows
+    queue: Rows
+    node: Rows
+    bucket: Rows
+    state: Flags
+    method: Flags
+    reason: Flags
+    saved: Rows
+    away_entry: Rows
+    label: Rows
+    value: Rows
+    running: int
+
+
+class Gangs(NamedTuple):
+    """Gangs and their uniformity labels. Value v of label l is the domain `base[l] + v`.
+
+    Its nodes are `nodes[offsets[domain]]` to `nodes[offsets[domain + 1] - 1]`; `domain_of_type` [L, T] is -1 where nodes
+    of the type lack the label.
+    """
+
+    cardinality: Rows
+    label: Rows
+    base: Rows
+    domain_of_type: Rows
+    offsets: Rows
+    nodes: Rows

@@ -1,0 +1,194 @@
+"""Placement: nodes, shapes, gangs and victims laid out for the kernels that place one gang, all or nothing.
+
+How a place is found, dearer choice after dearer: free room; room of evicted jobs, the last expected to return first;
+room of jobs at lower priorities. All of it is in `kernels.gangs`, `kernels.search` and `kernels.victims`.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armada.scheduling.kernels.gangs import Placing
+from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
+from armada.scheduling.kernels.nodes import Nodes
+from armada.scheduling.kernels.victims import Victims, link
+from armada.scheduling.snapshot import PoolSnapshot, Rows
+
+FEW_NODES: Final = 24
+"""A rule that at most so many nodes satisfy is searched by looking at each of them."""
+
+HEAPS: Final = 24
+"""How many kinds of request keep a heap of victims at a time."""
+
+FREED_RING: Final = 4096
+
+
+def lay_out_shapes(snapshot: PoolSnapshot, few_nodes: int = FEW_NODES) -> Shapes:
+    """Return the shapes, with the nodes of those rules that few nodes satisfy."""
+    shapes, nodes, rules, classes = snapshot.shapes, snapshot.nodes, snapshot.rules, snapshot.classes
+    bucket_of = {priority: bucket for bucket, priority in enumerate(rules.priorities)}
+    on_nodes = ~np.array(rules.floating, np.bool_)
+    sizes = np.bincount(nodes.type, minlength=shapes.verdict.shape[1])
+    fits = shapes.verdict < 0
+    has_few = (fits @ sizes <= few_nodes) if fits.size else np.ones(len(fits), np.bool_)
+    lists = [
+        np.flatnonzero(fits[rule][nodes.type]) if has_few[rule] else np.zeros(0, np.int64) for rule in range(len(fits))
+    ]
+    offsets = np.zeros(len(fits) + 1, np.int32)
+    np.cumsum([len(one) for one in lists], out=offsets[1:])
+    unscheduled = np.array(rules.unscheduled, np.bool_)
+    return Shapes(
+        request=shapes.request,
+        wanted=np.ascontiguousarray(shapes.request * on_nodes),
+        class_row=shapes.class_row,
+        rule=shapes.rule,
+        verdict=shapes.verdict,
+        has_few=has_few.astype(np.uint8),
+        few_offsets=offsets,
+        few_nodes=np.concatenate([*lists, np.zeros(0, np.int64)]).astype(np.int32),
+        away_offsets=shapes.away_offsets,
+        away_rule=shapes.away_rule,
+        away_bucket=np.array([bucket_of[int(one)] for one in shapes.away_priority], np.int32),
+        away_entry=shapes.away_entry,
+        bucket_of_class=np.array([bucket_of[int(one)] for one in classes.priority], np.int32),
+        priority_of_class=classes.priority,
+        preemptible=classes.preemptible,
+        barred=np.asarray(((shapes.request > 0) & unscheduled).any(axis=1), np.uint8),
+        priority_of_bucket=np.array(rules.priorities, np.int64),
+    )
+
+
+def lay_out_nodes(snapshot: PoolSnapshot, shapes: Shapes) -> Nodes:
+    """Return the nodes, empty of our jobs, with an index that is not built yet."""
+    nodes, rules = snapshot.nodes, snapshot.rules
+    buckets, count, width = len(rules.priorities), len(nodes.ids), len(rules.resources)
+    column = np.array([column for column, _ in rules.indexed], np.int32)
+    step = np.array([step for _, step in rules.indexed], np.int64)
+    for index in range(len(column)):
+        if not (
+            (nodes.allocatable[:, column[index]] % step[index]).any() or _uneven(shapes, column[index], step[index])
+        ):
+            step[index] = 1
+    lanes_merge = bool(count) and int(nodes.lane.max()) != int(nodes.lane.min())
+    uneven = np.flatnonzero(step > 1)
+    if lanes_merge:
+        block = int(uneven[0]) + 1 if len(uneven) else len(step)
+        key_column = np.concatenate((column[:block], column[block - 1 :]))
+        key_step = np.concatenate((step[:block], np.ones(len(step) - block + 1, np.int64)))
+    else:
+        block, key_column, key_step = len(step), column, step
+    keys = len(key_column) + 1
+    lanes = int(nodes.lane.max()) + 1 if count else 0
+    return Nodes(
+        free=np.repeat(nodes.allocatable[np.newaxis], buckets, axis=0),
+        overfull=nodes.overfull,
+        type=nodes.type,
+        lane=nodes.lane,
+        rank=nodes.rank,
+        tie=nodes.rank if lanes_merge else np.arange(count, dtype=np.int32),
+        column=column,
+        step=step,
+        key_column=key_column,
+        key_step=key_step,
+        block=block,
+        lanes_merge=int(lanes_merge),
+        ranks_follow_rows=int(_ranks_follow_rows(nodes.lane, nodes.rank)),
+        order=np.zeros((buckets, count), np.int32),
+        key=np.zeros((buckets, count, keys), np.int64),
+        built=np.zeros(buckets, np.uint8),
+        stale=np.zeros((buckets, count), np.uint8),
+        stale_list=np.zeros((buckets, count), np.int32),
+        stale_count=np.zeros(buckets, np.int64),
+        bound=np.zeros(keys, np.int64),
+        least=np.zeros(keys, np.int64),
+        spare=np.zeros(count, np.int32),
+        lane_first=np.full(lanes, -1, np.int32),
+        lane_top=np.full(lanes, -1, np.int32),
+        lane_list=np.zeros(lanes, np.int32),
+    )
+
+
+def _uneven(shapes: Shapes, column: int, step: int) -> bool:
+    return bool((shapes.wanted[:, column] % step).any())
+
+
+def _ranks_follow_rows(lane: Rows, rank: Rows) -> bool:
+    """Say whether in every lane the ranks of ids grow with the rows, so that a tie is decided alike by both."""
+    order = np.lexsort((np.arange(len(lane)), lane))
+    same_lane = lane[order][1:] == lane[order][:-1]
+    return bool((rank[order][1:] > rank[order][:-1])[same_lane].all())
+
+
+def lay_out_gangs(snapshot: PoolSnapshot) -> Gangs:
+    """Return the gangs, and the nodes of every value of every label that gangs must agree in."""
+    gangs, nodes = snapshot.gangs, snapshot.nodes
+    base = np.zeros(len(gangs.labels) + 1, np.int32)
+    np.cumsum([len(values) for values in gangs.values], out=base[1:])
+    lists: list[NDArray[Any]] = []
+    sizes: list[NDArray[Any]] = []
+    for label, values in enumerate(gangs.values):
+        code = gangs.domain[label][nodes.type]
+        order = np.argsort(code, kind="stable")
+        lists.append(order[np.count_nonzero(code < 0) :])
+        sizes.append(np.bincount(code[code >= 0], minlength=len(values)))
+    offsets = np.zeros(int(base[-1]) + 1, np.int32)
+    np.cumsum(np.concatenate([*sizes, np.zeros(0, np.int64)]), out=offsets[1:])
+    types = snapshot.shapes.verdict.shape[1]
+    return Gangs(
+        cardinality=gangs.cardinality,
+        label=gangs.label,
+        base=base,
+        domain_of_type=gangs.domain if len(gangs.labels) else np.full((1, types), -1, np.int32),
+        offsets=offsets,
+        nodes=np.concatenate([*lists, np.zeros(0, np.int64)]).astype(np.int32),
+    )
+
+
+def line_up_victims(jobs: Jobs, job_at: Rows, node_count: int, width: int, gang_count: int) -> Victims:
+    """Return the evicted jobs, given in the order in which they are expected to return."""
+    count = len(job_at)
+    node = jobs.node[job_at]
+    offsets = np.zeros(node_count + 1, np.int32)
+    np.cumsum(np.bincount(node, minlength=node_count), out=offsets[1:])
+    heap_room = 2 * node_count + 64
+    victims = Victims(
+        job=job_at,
+        place_of=np.full(len(jobs.node), -1, np.int32),
+        is_out=np.ones(count, np.uint8),
+        before=np.zeros(count + 1, np.int32),
+        after=np.zeros(count + 1, np.int32),
+        offsets=offsets,
+        on_node=np.lexsort((-np.arange(count), node)).astype(np.int32),
+        sibling=np.full(count, -1, np.int32),
+        gang_start=np.full(gang_count, -1, np.int32),
+        stamp=np.zeros(node_count, np.int64),
+        gathered=np.zeros((node_count, width), np.int64),
+        clock=np.zeros(1, np.int64),
+        freed=np.zeros(FREED_RING, np.int32),
+        freed_count=np.zeros(1, np.int64),
+        heap_place=np.zeros((HEAPS, heap_room), np.int32),
+        heap_node=np.zeros((HEAPS, heap_room), np.int32),
+        heap_size=np.zeros(HEAPS, np.int64),
+        heap_kind=np.full((HEAPS, 3), -1, np.int64),
+        heap_cursor=np.zeros(HEAPS, np.int64),
+        heap_used=np.zeros(HEAPS, np.int64),
+    )
+    link(jobs, victims)
+    return victims
+
+
+def placing_for(snapshot: PoolSnapshot, job_count: int, victim_count: int) -> Placing:
+    """Return how this pool places jobs, with an empty journal."""
+    rules = snapshot.rules
+    steps = job_count + 2 * victim_count + 1
+    return Placing(
+        home=int(rules.home_scheduling),
+        away=int(rules.away_scheduling),
+        gang_away=int(rules.gang_away_scheduling),
+        takes_fair_share=int(rules.fairshare_preemption),
+        takes_by_urgency=int(rules.urgency_preemption),
+        step=np.zeros(steps, np.uint8),
+        job=np.zeros(steps, np.int32),
+        noted=np.zeros(1, np.int64),
+    )
