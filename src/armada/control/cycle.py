@@ -13,7 +13,7 @@ from armada.control.admission import Admission
 from armada.control.eligibility import Eligibility
 from armada.control.outcome import Outcome, RoundOrder, outcome_of
 from armada.control.rates import TokenBucket
-from armada.control.retries import after_expiry
+from armada.control.retries import CanRun, after_expiry
 from armada.control.sequences import merged_sequences
 from armada.model.events import (
     Entry,
@@ -35,6 +35,8 @@ from armada.model.events import (
 from armada.model.policy import PoolPolicy, SchedulingPolicy
 from armada.scheduling.decisions import Decisions, Termination
 from armada.state.ledger import Ledger
+from armada.state.pools import Circumstances
+from armada.state.records import JobRecord
 
 _CHANGES_WHAT_FITS: Final = (
     JobsSubmitted,
@@ -124,6 +126,20 @@ class Leader:
     def leads(self, ledger: Ledger) -> bool:
         """Say if this replica is the leader that the log knows."""
         return not self._gives_up and ledger.holder == self._holder
+
+    def can_run(self, ledger: Ledger) -> CanRun:
+        """Return a function that says if a job can run away from some nodes, by the fleet as it is when asked."""
+
+        def answer(job: JobRecord, avoid: tuple[str, ...]) -> bool:
+            queue = ledger.queues.get(job.queue)
+            self.eligibility.refresh(ledger)
+            return queue is None or self.eligibility.can_run(queue, job.shape, job.pools, avoid)
+
+        return answer
+
+    def waits_for(self, job: JobRecord) -> str:
+        """Say why a queued job has not been admitted to rounds yet; empty when it has."""
+        return self._admission.reason(job.queue, job.shape, job.pools, job.gang.id if job.gang is not None else "")
 
     # -- what is due --------------------------------------------------------------------------------------------------
 
@@ -218,16 +234,16 @@ class Leader:
         self._rounds += 1
         limit = (self._policy.pool(pool) or PoolPolicy(name=pool)).preemption_limit
         preemptions = self._preemptions.setdefault(pool, TokenBucket(limit)) if limit is not None else None
-        queue_tokens = {}
+        queue_tokens: dict[str, float] = {}
         if not self._unlimited_queues:
             queue_tokens = {name: self._bucket(name).tokens(now_ms) for name in ledger.queues}
-        snapshot = ledger.pool_snapshot(
-            pool,
-            executors=self._healthy,
+        circumstances = Circumstances(
+            executors=frozenset(self._healthy),
             queue_tokens=queue_tokens,
             global_tokens=self._global.tokens(now_ms),
             preemption_tokens=preemptions.tokens(now_ms) if preemptions is not None else None,
         )
+        snapshot = ledger.pool_snapshot(pool, circumstances)
         return RoundOrder(
             pool=pool, snapshot=snapshot, seed=self._rounds, as_of=ledger.next_sequence, started_ms=now_ms
         )
@@ -250,6 +266,12 @@ class Leader:
             and not ledger.is_cordoned(executor_id)
             and ledger.unstarted_count(executor_id) <= limit
         )
+
+    def interrupted(self, ledger: Ledger, now_ms: int) -> None:
+        """Begin again after facts could not be appended: nothing that was decided then counts."""
+        self._round_runs = False
+        self._admission.reconsider(ledger)
+        self._changed_ms = now_ms
 
     def failed_round(self, now_ms: int) -> None:
         """Go on after a round that could not be decided: it is tried again after the schedule period."""

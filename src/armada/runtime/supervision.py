@@ -38,14 +38,22 @@ class Supervisor:
     def __init__(self, log: Log, shutdown_limit_ms: int) -> None:
         self._log = log
         self._limit_s = shutdown_limit_ms / 1_000
-        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._closers: list[tuple[str, Callable[[], Awaitable[None]]]] = []
         self._stopping = asyncio.Event()
         self.failure: BaseException | None = None
 
     def start(self, name: str, work: Callable[[], Awaitable[None]], *, essential: bool = False) -> None:
-        """Run `work` until it returns, again after each failure, or once where it is essential."""
-        self._tasks[name] = asyncio.create_task(self._kept_up(name, work, essential=essential), name=name)
+        """Run `work` until it returns, again after each failure, or once where it is essential.
+
+        It is cancelled in its turn when the process stops, before what was registered earlier is closed.
+        """
+        task = asyncio.create_task(self._kept_up(name, work, essential=essential), name=name)
+
+        async def cancel() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        self._closers.append((name, cancel))
 
     def at_stop(self, name: str, close: Callable[[], Awaitable[None]]) -> None:
         """Have something closed when the process stops; the last one registered is closed first."""
@@ -82,11 +90,6 @@ class Supervisor:
             except Exception:  # noqa: BLE001 - the other parts have to be closed all the same
                 self._log.exception("closing failed", part=name)
         self._closers.clear()
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self._tasks.clear()
 
     async def _kept_up(self, name: str, work: Callable[[], Awaitable[None]], *, essential: bool) -> None:
         backoff = Backoff()

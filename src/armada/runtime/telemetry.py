@@ -2,10 +2,13 @@
 
 import logging
 import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from armada.model.lifecycle import JobState
 
@@ -39,9 +42,6 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.jobs = Gauge(
-            "armada_jobs", "Jobs in the ledger by queue and state", ["queue", "state"], registry=self.registry
-        )
         self.position = Gauge("armada_log_position", "Last log entry folded", registry=self.registry)
         self.appends = Counter("armada_log_appends", "Batches appended to the log", registry=self.registry)
         self.append_seconds = Histogram(
@@ -72,10 +72,23 @@ class Metrics:
         )
         self.streams = Gauge("armada_event_streams", "Event streams open", registry=self.registry)
 
-    def show_jobs(self, counts: dict[str, tuple[int, ...]]) -> None:
-        """Set the sizes of all queues; a queue that is gone loses its series."""
-        self.jobs.clear()
-        for queue, by_state in counts.items():
+    def show_jobs(self, counts: Callable[[], Mapping[str, Sequence[int]]]) -> None:
+        """Show the number of live jobs by queue and state, asked for whenever the metrics are read."""
+        self.registry.register(_JobCounts(counts))
+
+
+class _JobCounts(Collector):
+    """`armada_jobs`, read from the ledger when it is wanted: nothing is kept up to date in between."""
+
+    def __init__(self, counts: Callable[[], Mapping[str, Sequence[int]]]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterable[Metric]:
+        jobs = GaugeMetricFamily(
+            "armada_jobs", "Jobs that have not ended, by queue and state", labels=["queue", "state"]
+        )
+        for queue, by_state in self._counts().items():
             for state, count in enumerate(by_state):
                 if not JobState(state).is_terminal:
-                    self.jobs.labels(queue, JobState(state).name.lower()).set(count)
+                    jobs.add_metric([queue, JobState(state).name.lower()], count)
+        yield jobs

@@ -41,6 +41,11 @@ def owned_by(caller: Caller, request: QueueRequest) -> QueueRequest:
     return request if request.user_owners else msgspec.structs.replace(request, user_owners=(caller.name,))
 
 
+def may_create(caller: Caller) -> bool:
+    """Say if the caller may create queues at all."""
+    return CREATE_QUEUE in caller.permissions
+
+
 def create(at: Situation, request: QueueRequest) -> Sequences:
     """Create a queue, or replace the one of its name; raises PermissionDenied, InvalidRequest."""
     require(at.caller, CREATE_QUEUE, f"create queue {shortened(request.queue.name)}")

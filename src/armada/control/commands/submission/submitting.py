@@ -38,7 +38,6 @@ class SubmitDecision(msgspec.Struct, frozen=True):
 
     job_ids: tuple[str, ...]
     sequences: tuple[JobSetEvents, ...]
-    has_gangs: bool = False
 
 
 class _Known(msgspec.Struct):
@@ -88,7 +87,7 @@ class Submitting:
             JobRejected(at_ms=at.now_ms, job_id=job_ids[index], reason=reason) for index, reason in rejected.items()
         )
         sequence = JobSetEvents(request.queue, request.job_set, tuple(events))
-        return SubmitDecision(tuple(job_ids), (sequence,), has_gangs=bool(gangs))
+        return SubmitDecision(tuple(job_ids), (sequence,))
 
     def _checked(self, jobs: Sequence[SubmittedJob]) -> list[_Known]:
         known: list[_Known] = []

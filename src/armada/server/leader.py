@@ -1,0 +1,157 @@
+"""The leader's loop: ask what is due, do it, ask again; and checkpoints of the ledger."""
+
+import asyncio
+import time
+from concurrent.futures import Executor
+
+from armada.control.cycle import Leader, Step
+from armada.control.leasing import Roster
+from armada.control.outcome import RoundOrder
+from armada.eventlog.port import Checkpoint
+from armada.model.errors import EpochLost, LogFailed
+from armada.model.events import Entry
+from armada.runtime.supervision import Backoff
+from armada.runtime.telemetry import Log, Metrics
+from armada.scheduling.decisions import Decisions
+from armada.scheduling.round import schedule
+from armada.server.replica import Replica
+
+
+class LeaderLoop:
+    """Carries out what the leader decides. Rounds run in a thread; everything else on the event loop."""
+
+    def __init__(  # noqa: PLR0913 - the parts it works with are handed in, never looked up
+        self,
+        replica: Replica,
+        leader: Leader,
+        roster: Roster,
+        *,
+        rounds: Executor,
+        metrics: Metrics,
+        log: Log,
+    ) -> None:
+        self._replica = replica
+        self._leader = leader
+        self._roster = roster
+        self._rounds = rounds
+        self._metrics = metrics
+        self._log = log
+        self._news = asyncio.Event()
+        self._leading = asyncio.Event()
+        replica.on_entry(self._notice)
+        replica.after_fold(self._news.set)
+
+    def _notice(self, entry: Entry) -> None:
+        self._leader.notice(entry, self._replica.now_ms())
+
+    async def until_leading(self) -> None:
+        """Return once this replica leads."""
+        await self._leading.wait()
+
+    async def run(self) -> None:
+        """Lead until cancelled or deposed."""
+        backoff = Backoff()
+        while True:
+            self._news.clear()
+            step = self._leader.step(self._replica.ledger, self._roster.heartbeats(), self._replica.now_ms())
+            if self._leader.leads(self._replica.ledger):
+                self._leading.set()
+            try:
+                await self._carry_out(step)
+                backoff.reset()
+            except EpochLost as error:
+                self._log.warning("another replica leads now: this one only follows", reason=str(error))
+                self._leader.deposed()
+                return
+            except LogFailed as error:
+                wait_s = backoff.draw_s()
+                self._log.error("the log can't be written: trying again", reason=str(error), wait_s=round(wait_s, 2))
+                self._leader.interrupted(self._replica.ledger, self._replica.now_ms())
+                await asyncio.sleep(wait_s)
+
+    async def _carry_out(self, step: Step) -> None:
+        if step.sequences:
+            await self._replica.append(step.sequences, epoch=step.epoch)
+        elif step.round is not None:
+            await self._decide(step.round, step.epoch)
+        else:
+            await self._rest(step.wake_at_ms)
+
+    async def _rest(self, wake_at_ms: int | None) -> None:
+        limit_s = None if wake_at_ms is None else max(0.0, (wake_at_ms - self._replica.now_ms()) / 1_000)
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._news.wait()
+        except TimeoutError:
+            pass
+
+    async def _decide(self, order: RoundOrder, epoch: int) -> None:
+        started = time.perf_counter()
+        try:
+            loop = asyncio.get_running_loop()
+            decisions: Decisions = await loop.run_in_executor(self._rounds, schedule, order.snapshot, order.seed)
+        except Exception:  # noqa: BLE001 - one pool that can't be decided must not stop the others
+            self._log.exception("a round failed", pool=order.pool)
+            self._leader.failed_round(self._replica.now_ms())
+            return
+        seconds = time.perf_counter() - started
+        self._metrics.round_seconds.labels(order.pool).observe(seconds)
+        outcome = self._leader.finish(self._replica.ledger, order, decisions, self._replica.now_ms())
+        leased = sum(outcome.leased_by_queue.values())
+        if leased or outcome.preempted:
+            self._metrics.leased.labels(order.pool).inc(leased)
+            self._metrics.preempted.labels(order.pool).inc(outcome.preempted)
+            self._log.debug(
+                "a round decided",
+                pool=order.pool,
+                leased=leased,
+                preempted=outcome.preempted,
+                dropped=outcome.dropped,
+                milliseconds=round(seconds * 1_000, 1),
+            )
+        if outcome.sequences:
+            await self._replica.append(outcome.sequences, epoch=epoch)
+
+
+class Checkpoints:
+    """Saves the ledger now and then, so that a start reads only what came later."""
+
+    def __init__(self, replica: Replica, *, entries: int, interval_s: float, log: Log) -> None:
+        self._replica = replica
+        self._entries = entries
+        self._interval_s = interval_s
+        self._log = log
+        self._saved = replica.ledger.position
+        self._due = asyncio.Event()
+        replica.after_fold(self._look)
+
+    def _look(self) -> None:
+        if self._replica.ledger.position - self._saved >= self._entries:
+            self._due.set()
+
+    async def run(self) -> None:
+        """Save when enough has happened, or when anything has and the interval is over."""
+        while True:
+            try:
+                async with asyncio.timeout(self._interval_s):
+                    await self._due.wait()
+            except TimeoutError:
+                pass
+            self._due.clear()
+            if self._replica.ledger.position > self._saved:
+                await self.save()
+
+    async def save(self) -> None:
+        """Save the ledger as it is now."""
+        ledger = self._replica.ledger
+        position = ledger.position
+        started = time.perf_counter()
+        payload = ledger.to_bytes()
+        packed_s = time.perf_counter() - started
+        try:
+            await self._replica.log.save_checkpoint(Checkpoint(position=position, payload=payload))
+        except LogFailed as error:
+            self._log.warning("the checkpoint could not be saved", reason=str(error))
+            return
+        self._saved = position
+        self._log.debug("checkpoint saved", position=position, size=len(payload), milliseconds=round(packed_s * 1_000))
