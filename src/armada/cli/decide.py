@@ -1,0 +1,197 @@
+"""`armada decide`: a small fleet and some jobs written down, and what the scheduler decides and why; no server."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from armada.cli import render
+from armada.cli.failures import CommandFailed, ExitStatus
+from armada.model.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from armada.cli.problems.reading import ReadProblem
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(help="Problems as JSON lines, plain or gzipped; `-` is standard input.", show_default=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One line a problem: its id and the answer.")]
+Explain = Annotated[
+    str | None,
+    typer.Option("--explain", metavar="JOB", help="Tell everything about one job.", show_default=False),
+]
+Check = Annotated[bool, typer.Option("--check", help="Compare with `expected` in the file; status 1 on a difference.")]
+Bench = Annotated[
+    int,
+    typer.Option("--bench", metavar="N", min=0, max=100_000, help="Decide the first round N times and time each."),
+]
+Only = Annotated[
+    str | None,
+    typer.Option("--id", metavar="ID", help="Only the problem with this id.", show_default=False),
+]
+
+MAX_DIFFERENCES: Final = 20
+"""Differences printed of one problem by `--check`."""
+
+
+def decide(
+    files: Files,
+    *,
+    as_json: AsJson = False,
+    explain: Explain = None,
+    check: Check = False,
+    bench: Bench = 0,
+    only: Only = None,
+) -> None:
+    """Decide scheduling problems from files, as the scheduler of a server would.
+
+    The format, with a worked example, is in docs/decide.md.
+    """
+    if check + bool(bench) + (explain is not None) > 1:
+        raise CommandFailed("--check, --bench and --explain exclude each other: give one", ExitStatus.USAGE)
+    try:
+        problems = _selected(files, only)
+        if bench:
+            _bench(problems, bench, as_json=as_json)
+        elif check:
+            _check(problems, as_json=as_json)
+        else:
+            _show(problems, explain, as_json=as_json)
+    except InvalidRequest as error:
+        raise CommandFailed(str(error), ExitStatus.USAGE) from error
+
+
+def _selected(files: list[Path], only: str | None) -> Iterator["ReadProblem"]:
+    from armada.cli.problems.reading import read_problems
+
+    found = False
+    for read in read_problems(tuple(files)):
+        if only is None or read.problem.id == only:
+            found = True
+            yield read
+    if not found:
+        what = "no problem in these files" if only is None else f"no problem with id {only!r} in these files"
+        raise InvalidRequest(f"{what}: write one JSON object a line (docs/decide.md)")
+
+
+def _rounds(read: "ReadProblem") -> Iterator[tuple[Any, str, Any]]:
+    """Decide all rounds; gives (trial, pool, decisions) before the decisions are carried out."""
+    from armada.cli.problems.trial import Trial
+
+    trial = Trial(read)
+    for _ in range(read.problem.rounds):
+        trial.begin_round()
+        for pool in trial.pools():
+            decisions = trial.decide(pool)
+            yield trial, pool, decisions
+            trial.carry_out(pool, decisions)
+
+
+def _answers(read: "ReadProblem") -> list[dict[str, Any]]:
+    from armada.cli.problems.answers import answer
+
+    answers: list[dict[str, Any]] = [{} for _ in range(read.problem.rounds)]
+    for trial, pool, decisions in _rounds(read):
+        answers[trial.number][pool] = answer(decisions, trial.policy, trial.job_id)
+    return answers
+
+
+def _show(problems: Iterator["ReadProblem"], job: str | None, *, as_json: bool) -> None:
+    from armada.cli.problems import tables
+
+    seen = False
+    for read in problems:
+        if job is not None:
+            if all(one.id != job for one in read.problem.jobs):
+                continue
+            seen = True
+        if as_json and job is None:
+            _print_json({"id": read.problem.id, "expected": _answers(read)})
+            continue
+        for trial, pool, decisions in _rounds(read):
+            if job is None:
+                tables.show_round(trial, pool, decisions)
+            elif as_json:
+                story = dict(tables.story(trial, decisions, job))
+                _print_json({"id": read.problem.id, "round": trial.number, "pool": pool, "job": job, **story})
+            else:
+                tables.explain(trial, pool, decisions, job)
+    if job is not None and not seen:
+        raise InvalidRequest(f"no problem in these files has a job {job!r}")
+
+
+def _check(problems: Iterator["ReadProblem"], *, as_json: bool) -> None:
+    from armada.cli.problems.comparison import differences
+
+    equal = different = 0
+    for read in problems:
+        if read.problem.expected is None:
+            raise InvalidRequest(f"{read.place}: there is no expected to compare with")
+        found = differences(_answers(read), read.problem.expected)
+        equal, different = equal + (not found), different + bool(found)
+        if as_json:
+            _print_json({"id": read.problem.id, "differences": found})
+        elif found:
+            known = f" (known deviations: {', '.join(read.problem.deviations)})" if read.problem.deviations else ""
+            render.line(render.printable(f"{read.problem.id}: {len(found)} differences{known}"))
+            for difference in found[:MAX_DIFFERENCES]:
+                render.line(render.printable(f"  {difference}"))
+            if len(found) > MAX_DIFFERENCES:
+                render.line(f"  ... {len(found) - MAX_DIFFERENCES} more")
+    closing = f"{equal + different} problems: {equal} equal, {different} different"
+    if as_json:
+        sys.stderr.write(closing + "\n")
+    else:
+        render.line(closing)
+    if different:
+        raise typer.Exit(1)
+
+
+def _bench(problems: Iterator["ReadProblem"], times: int, *, as_json: bool) -> None:
+    from armada.cli.problems.trial import Trial
+    from armada.scheduling.round import schedule, warm_up
+
+    started = time.perf_counter()
+    warm_up()
+    compiling = time.perf_counter() - started
+    started = time.perf_counter()
+    for read in problems:
+        trial = Trial(read)
+        trial.begin_round()
+        loading = time.perf_counter() - started
+        seconds: list[float] = []
+        gathering: list[float] = []
+        scheduled = preempted = 0
+        for _ in range(times):
+            scheduled = preempted = 0
+            begun = time.perf_counter()
+            snapshots = [trial.snapshot(pool) for pool in trial.pools()]
+            gathered = time.perf_counter()
+            for snapshot in snapshots:
+                decisions = schedule(snapshot)
+                scheduled += len(decisions.leases.row)
+                preempted += len(decisions.preemptions.row)
+            seconds.append(time.perf_counter() - begun)
+            gathering.append(gathered - begun)
+        name = read.problem.id or read.place
+        if as_json:
+            _print_json({"id": name, "seconds": seconds, "scheduled": scheduled, "preempted": preempted})
+        else:
+            parts = ", ".join(f"{whole:.4f} ({part:.4f})" for whole, part in zip(seconds, gathering, strict=True))
+            render.line(
+                render.printable(
+                    f"{name}: {scheduled:,} scheduled, {preempted:,} preempted\n"
+                    f"  loading {loading:.2f} s, compiling {compiling:.2f} s\n"
+                    f"  each round, in seconds (of it the snapshot): {parts}",
+                ),
+            )
+        started = time.perf_counter()
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    render.line(json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False))

@@ -1,0 +1,289 @@
+"""One problem being decided: a ledger of its own, rounds that follow each other, rate limiters that live as long.
+
+Each round: jobs arrive and leave; then pool by pool the ledger gives a snapshot, `schedule()` decides, and what it
+decided becomes facts of the ledger, so that later pools and rounds see it.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from armada.cli.problems import facts
+from armada.cli.problems.reading import JobSpecText, ReadProblem, RunSpec, quantities
+from armada.model.errors import InvalidRequest
+from armada.model.events import Entry, Event, JobsSubmitted
+from armada.model.lifecycle import JobState, RunState
+from armada.model.policy import RateLimit
+from armada.model.resources import Vector, added
+from armada.scheduling.decisions import Decisions, PreemptionKind
+from armada.scheduling.round import schedule
+from armada.scheduling.snapshot import PoolSnapshot
+from armada.state.ledger import Ledger
+from armada.state.pools import Circumstances
+
+GONE: Final = "gone"
+"""The executor of a node that is in no executor's list."""
+
+_BUDGETED: Final = (PreemptionKind.FAIR_SHARE, PreemptionKind.GANG)
+
+
+class TokenBucket:
+    """Tokens that come back with time."""
+
+    def __init__(self, limit: RateLimit) -> None:
+        self.limit = limit
+        self.tokens: float = limit.burst
+        self._at_ms = facts.NOW_MS
+
+    def refill(self, now_ms: int) -> None:
+        """Add what has come back by now."""
+        gained = self.limit.per_second * (now_ms - self._at_ms) / 1000
+        self.tokens = min(self.limit.burst, self.tokens + gained)
+        self._at_ms = now_ms
+
+
+class Trial:
+    """A problem, its ledger, and the round it is in (the first is 0, before that -1)."""
+
+    def __init__(self, read: ReadProblem) -> None:
+        self.problem = read.problem
+        self.policy = read.policy
+        self.place = read.place
+        self.number = -1
+        self.now_ms = facts.NOW_MS
+        self._jobs = {job.id: job for job in self.problem.jobs}
+        self._executor_of = {node.id: executor.id for executor in self.problem.executors for node in executor.nodes}
+        self._templates = facts.Templates(self.policy)
+        self._still_to_come = sorted(self.problem.jobs, key=lambda job: (-job.arrives, -job.submitted, job.id))
+        self._class_priorities = {kind.name: kind.priority for kind in self.policy.priority_classes}
+        self._finished = [(job, job.finished) for job in self.problem.jobs if job.finished is not None]
+        self._leaving: dict[int, list[JobSpecText]] = {}
+        for job in self.problem.jobs:
+            if job.leaves is not None:
+                self._leaving.setdefault(job.leaves, []).append(job)
+        self._rate = TokenBucket(self.policy.rate)
+        self._rates = {queue.name: TokenBucket(self.policy.rate_per_queue) for queue in self.problem.queues}
+        self._preemptions = {
+            pool.name: TokenBucket(pool.preemption_limit)
+            for pool in self.policy.pools
+            if pool.preemption_limit is not None
+        }
+        self._as_of = 0
+        self._start()
+
+    def begin_round(self) -> None:
+        """Move to the next round: the clock, arrivals, departures, tokens."""
+        self.number += 1
+        self.now_ms = facts.NOW_MS + round(self.number * self.problem.seconds_per_round * 1000)
+        self._arrive()
+        self._leave()
+        for bucket in (self._rate, *self._rates.values(), *self._preemptions.values()):
+            bucket.refill(self.now_ms)
+
+    def pools(self) -> tuple[str, ...]:
+        """Return the pools in the order in which a round takes them."""
+        return tuple(pool.name for pool in self.policy.pools)
+
+    def snapshot(self, pool: str) -> PoolSnapshot:
+        """Return what a round of this pool would be decided from now."""
+        preemptions = self._preemptions.get(pool)
+        circumstances = Circumstances(
+            executors=frozenset(self._executors(pool)),
+            queue_tokens={name: bucket.tokens for name, bucket in self._rates.items()},
+            weight_overrides={one.queue: one.priority for one in self.problem.overrides if one.pool == pool},
+            penalties=self._penalties(pool),
+            global_tokens=self._rate.tokens,
+            preemption_tokens=None if preemptions is None else preemptions.tokens,
+        )
+        self._as_of = self.ledger.next_sequence
+        return self.ledger.pool_snapshot(pool, circumstances)
+
+    def decide(self, pool: str) -> Decisions:
+        """Decide this round's pool; nothing changes until the decisions are carried out."""
+        return schedule(self.snapshot(pool))
+
+    def job_id(self, row: int) -> str:
+        """Return the id of the job that the last decisions call by this row, until they are carried out."""
+        job_id = self.ledger.job_at(row, self._as_of)
+        if job_id is None:
+            raise LookupError(f"row {row} is no job any more")
+        return job_id
+
+    def carry_out(self, pool: str, decisions: Decisions) -> None:
+        """Make decisions facts: preempted jobs are gone at once, leased ones run, tokens are used up."""
+        by_queue: dict[str, list[Event]] = {}
+        freed = []
+        for lost in decisions.each_preemption():
+            job_id = self.job_id(lost.row)
+            freed.append(job_id)
+            gone = by_queue.setdefault(self._jobs[job_id].queue, [])
+            gone += facts.preemption(job_id, lost.kind.name.lower(), self.now_ms)
+            budget = self._preemptions.get(pool)
+            if budget is not None and lost.kind in _BUDGETED:
+                budget.tokens -= 1
+        for won in decisions.each_lease():
+            job_id = self.job_id(won.row)
+            queue = self._jobs[job_id].queue
+            self._rates[queue].tokens -= 1
+            self._rate.tokens -= 1
+            by_queue.setdefault(queue, []).extend(
+                facts.lease(
+                    job_id,
+                    node_id=won.node_id,
+                    executor_id=self._executor_of[won.node_id],
+                    pool=pool,
+                    priority=won.priority,
+                    at_ms=self.now_ms,
+                    acknowledged=True,
+                ),
+            )
+        for queue, events in by_queue.items():
+            self._append(queue, events)
+        if freed:
+            self._append("", [facts.release(freed, self.now_ms)])
+
+    # --- between rounds
+
+    def _start(self) -> None:
+        """Begin a ledger that knows the fleet and the queues."""
+        self.ledger = Ledger(self.policy)
+        self._position = 0
+        self._last: dict[str, tuple[int, str]] = {}
+        self._append("", facts.fleet(self.problem.executors))
+        self._append("", facts.queues(self.problem.queues))
+
+    def _arrive(self) -> None:
+        """Submit what arrives now, queue by queue in submit order.
+
+        The order of submission is the order of the log. A job that arrives later than another but was submitted
+        before it (which a problem may say) needs the log to be written anew.
+        """
+        arrivals = []
+        while self._still_to_come and self._still_to_come[-1].arrives <= self.number:
+            job = self._still_to_come.pop()
+            if job.finished is None:
+                arrivals.append(job)
+        if any((job.submitted, job.id) < self._last.get(job.queue, (job.submitted, job.id)) for job in arrivals):
+            self._write_anew(arrivals)
+        else:
+            self._submit(arrivals)
+            for job in arrivals:
+                if job.run is not None:
+                    self._append(job.queue, self._leased_before(job, job.run))
+
+    def _submit(self, jobs: list[JobSpecText]) -> None:
+        by_queue: dict[str, list[JobSpecText]] = {}
+        for job in sorted(jobs, key=lambda job: (job.submitted, job.id)):
+            by_queue.setdefault(job.queue, []).append(job)
+        for queue, line in by_queue.items():
+            self._append(queue, facts.submissions(line, self._templates, self.now_ms))
+            self._last[queue] = (line[-1].submitted, line[-1].id)
+
+    def _write_anew(self, arrivals: list[JobSpecText]) -> None:
+        """Begin the ledger again with all live jobs and `arrivals` in submit order."""
+        before = self.ledger
+        live = [job for job in self.problem.jobs if _is_live(before.job_state(job.id))]
+        self._start()
+        self._submit([*live, *arrivals])
+        for job in live:
+            record = before.job(job.id)
+            run = before.run(record.run_id) if record is not None and record.run_id else None
+            if run is not None and record is not None and record.state.is_active:
+                again = facts.lease(
+                    job.id,
+                    node_id=run.node_id,
+                    executor_id=run.executor_id,
+                    pool=run.pool,
+                    priority=run.priority,
+                    at_ms=run.leased_ms,
+                    acknowledged=run.state is not RunState.LEASED,
+                )
+                self._append(job.queue, again)
+
+    def _leased_before(self, job: JobSpecText, run: RunSpec) -> Iterator[Event]:
+        class_name = job.priority_class or self.policy.default_priority_class
+        priority = run.scheduled_at_priority
+        if priority is None:
+            priority = self._class_priorities[class_name]
+        yield from facts.lease(
+            job.id,
+            node_id=run.node,
+            executor_id=self._executor_of.get(run.node, GONE),
+            pool=run.pool,
+            priority=priority,
+            at_ms=self.now_ms - round(run.leased_seconds_ago * 1000),
+            acknowledged=not run.unacknowledged,
+        )
+
+    def _leave(self) -> None:
+        """End jobs that leave before this round."""
+        for job in self._leaving.get(self.number, ()):
+            state = self.ledger.job_state(job.id)
+            if state is JobState.QUEUED:
+                self._append(job.queue, facts.withdrawal(job.id, self.now_ms))
+            elif state is not None and state.is_active:
+                self._append(job.queue, facts.success(job.id, self.now_ms))
+                self._append("", [facts.release([job.id], self.now_ms)])
+
+    # --- in a round
+
+    def _executors(self, pool: str) -> tuple[str, ...]:
+        """Return the executors whose nodes take part: heard lately, not cordoned, their leases confirmed."""
+        policy = self.policy
+        own = policy.pool(pool)
+        relevant = [pool, *(own.away_pools if own is not None else ())]
+        relevant += [one.name for one in policy.pools if pool in one.away_pools]
+        taking_part = []
+        for executor in self.problem.executors:
+            silent = sum(run.pool in relevant for run in self.ledger.runs_to_start(executor.id))
+            if (
+                not executor.cordoned
+                and executor.heartbeat_seconds_ago * 1000 <= policy.stale_executor_ms
+                and silent <= policy.max_unacknowledged_leases
+            ):
+                taking_part.append(executor.id)
+        return tuple(taking_part)
+
+    def _penalties(self, pool: str) -> dict[str, Vector]:
+        """Return what each queue's jobs that ended too soon still count."""
+        own = self.policy.pool(pool)
+        cutoff_ms = own.short_job_penalty_ms if own is not None else 0
+        elapsed_ms = self.now_ms - facts.NOW_MS
+        kinds = self.policy.kinds()
+        penalties: dict[str, Vector] = {}
+        for job, finished in self._finished:
+            if finished.pool == pool and finished.running_seconds_ago * 1000 + elapsed_ms < cutoff_ms:
+                request = kinds.vector_up(quantities(job.request))
+                penalties[job.queue] = added(penalties.get(job.queue, (0,) * len(kinds)), request)
+        return penalties
+
+    def _append(self, queue: str, events: Iterable[Event]) -> None:
+        gathered = tuple(events)
+        if not gathered:
+            return
+        self._position += 1
+        entry = Entry(
+            position=self._position,
+            batch_id="",
+            time_ms=self.now_ms,
+            epoch=0,
+            queue=queue,
+            job_set=facts.SET if queue else "",
+            events=gathered,
+        )
+        self.ledger.apply(entry)
+        void = self.ledger.void_rows(self._position)
+        if void:
+            raise InvalidRequest(f"{self.place}: {_contradiction(entry, min(void))}")
+
+
+def _is_live(state: JobState | None) -> bool:
+    return state is not None and not state.is_terminal
+
+
+def _contradiction(entry: Entry, void: tuple[int, int]) -> str:
+    """Say which part of a problem the ledger could not take as a fact."""
+    event = entry.events[max(0, void[0])]
+    if isinstance(event, JobsSubmitted):
+        job = event.jobs[max(0, void[1])].job_id
+        return f"job {job} does not fit its gang: members must agree in class and size, and not be more than it says"
+    return f"{type(event).__name__} of job {getattr(event, 'job_id', '')} does not follow from what came before"
