@@ -94,6 +94,11 @@ class Agent:
             nodes=self._book.node_count,
         )
 
+    @property
+    def has_facts(self) -> bool:
+        """True while facts are not acknowledged."""
+        return len(self._facts) > 0
+
     def run_ids(self) -> tuple[str, ...]:
         """Runs held now."""
         return tuple(self._runs)
@@ -266,6 +271,8 @@ class Agent:
             self._set_stage(entry, Stage.PODLESS)
             message = f"the cluster refused the pod: {creation.message}"
             self._facts.fail(entry, message, "job-creation-failed", self._now_ms)
+        elif outcome == Outcome.NO_NODE:
+            self._give_back(entry, creation.message)
         elif outcome == Outcome.NAME_TAKEN:
             self._wait_for_name(entry, creation)
         else:

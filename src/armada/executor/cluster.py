@@ -13,7 +13,7 @@ The contract (one numbered test each in tests/contract/test_cluster.py, run agai
 8. One bad order is refused with a reason, fatal or not, and doesn't harm the other orders of its batch.
 9. Logs of a pod can be read until it is deleted; afterwards, and for a run never seen, `NotFound` says so.
 10. A pod that runs past its `activeDeadlineSeconds` fails with reason `DeadlineExceeded`.
-11. Nodes are listed with their totals and labels; a pod for a node that isn't there is refused.
+11. Nodes are listed with their totals and labels; an order for a node that isn't there is answered `NO_NODE`.
 12. Without anything new, `changes` waits and costs nothing.
 13. Exit codes of all containers are reported; a pod succeeds only if all of its main containers ended with 0.
 
@@ -43,7 +43,9 @@ class Outcome(enum.IntEnum):
     """Another run's pod has the name: a retry may work once that one is gone."""
     REFUSED = 3
     """The cluster will never take this order."""
-    FAILED = 4
+    NO_NODE = 4
+    """The node of the order is not there (any more): the lease should go elsewhere."""
+    FAILED = 5
     """Not this time: trying again may help. The pod may nevertheless exist."""
 
 

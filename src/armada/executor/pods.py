@@ -257,7 +257,12 @@ def cut(text: str, limit_bytes: int = MESSAGE_LIMIT_BYTES) -> str:
 def identity(pod: Pod, executor_id: str) -> PodIdentity:
     """Which pod, for a fact about it."""
     return PodIdentity(
-        cluster=executor_id, namespace=pod.namespace, name=pod.name, uid=pod.uid, node_name=pod.node_name
+        cluster=executor_id,
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        node_name=pod.node_name,
+        pool=pod.pool,
     )
 
 

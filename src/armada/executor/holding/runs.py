@@ -117,9 +117,8 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     is_cancelled: bool = False
 
 
-def remember(marks: Iterable[Mark]) -> dict[str, Remembered]:
-    """Fold a journal: run id -> what is known. Marks of runs never created (or forgotten before) are skipped."""
-    runs: dict[str, Remembered] = {}
+def remember(marks: Iterable[Mark], runs: dict[str, Remembered]) -> dict[str, Remembered]:
+    """Fold marks into `runs` (run id -> what is known) and return it. Marks of runs that are not there are skipped."""
     for mark in marks:
         if mark.kind == "c":
             known = runs.get(mark.run_id)
@@ -137,7 +136,7 @@ def remember(marks: Iterable[Mark]) -> dict[str, Remembered]:
 
 
 def marks_of(runs: Mapping[str, Remembered]) -> list[Mark]:
-    """The shortest journal that says the same: `remember(marks_of(runs)) == runs`."""
+    """The shortest journal that says the same: `remember(marks_of(runs), {}) == runs`."""
     marks: list[Mark] = []
     for run_id, known in runs.items():
         marks.append(Mark("c", run_id, 0, known.job_id, known.queue, known.job_set))
