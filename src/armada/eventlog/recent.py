@@ -34,9 +34,17 @@ class RecentEntries:
         while left > self._max_bytes // 2:
             left -= self._sizes[drop]
             drop += 1
-        self._bytes = left
-        del self._entries[:drop]
-        del self._sizes[:drop]
+        self._drop(drop)
+
+    def _drop(self, count: int) -> None:
+        self._bytes -= sum(self._sizes[:count])
+        del self._entries[:count]
+        del self._sizes[:count]
+
+    def forget_below(self, position: Position) -> None:
+        """Drop the entries below a position."""
+        if self._entries:
+            self._drop(min(len(self._entries), max(0, position - self._entries[0].position)))
 
     def after(self, position: Position, limit: int) -> list[Entry] | None:
         """Return at most `limit` entries above a position, or None when they do not all lie in here."""

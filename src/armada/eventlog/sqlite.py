@@ -315,6 +315,7 @@ class SqliteEventLog:
         def bit() -> int:
             return _readable(lambda database: database.trim(below, _TRIM_ROWS), lambda: self._database)
 
+        self._recent.forget_below(below)
         while await self._in_writer(bit):
             pass
 

@@ -1,1 +1,1 @@
-"""PURE: what the ledger holds, one file a noun: jobs, gangs, runs, the fleet. Storage with invariants, no facts."""
+"""PURE: what the ledger holds, one file a noun: jobs, gangs, runs, the fleet. Storage and invariants, no facts."""
