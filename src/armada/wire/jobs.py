@@ -109,6 +109,11 @@ def preempt_response(results: Mapping[str, str]) -> api.PreemptionResult:
     return api.PreemptionResult(preemption_results=results)
 
 
+def forget() -> None:
+    """Empty the cache of items (to measure conversions as if they were the first)."""
+    _items.clear()
+
+
 def _text(name: str, text: str) -> str:
     if "\0" in text:
         raise InvalidRequest(f"{name}: text with a NUL byte")

@@ -48,6 +48,11 @@ class ByteCache(Generic[Value]):
             self._size_bytes -= len(dropped)
         return value
 
+    def clear(self) -> None:
+        """Hold nothing any more."""
+        self._values.clear()
+        self._size_bytes = 0
+
 
 def submitted_pod(spec: core.PodSpec) -> SubmittedPod:
     """Return a pod spec's JSON and size; equal specs are one object while the cache holds it.
@@ -77,6 +82,12 @@ def pod_spec_json(spec: core.PodSpec) -> bytes:
     """
     serialised = spec.SerializeToString(deterministic=True)
     return _texts.get(serialised) or _texts.put(serialised, msgspec.json.encode(to_json(spec)))
+
+
+def forget() -> None:
+    """Empty the caches of this module (to measure conversions as if they were the first)."""
+    for cache in (_submitted, _messages, _texts):
+        cache.clear()
 
 
 _submitted: ByteCache[SubmittedPod] = ByteCache()
