@@ -43,6 +43,7 @@ DEFAULT_ALLOCATABLE: Final[Mapping[str, str]] = {
     "ephemeral-storage": "1Ti",
     "pods": "250",
 }
+SIMULATED_LABEL: Final = "armadaproject.io/simulated"
 POD_ANNOTATION: Final = "armadaproject.io/sim"
 
 _UNIT_MS: Final = {"ms": 1.0, "s": 1e3, "m": 6e4, "h": 3.6e6, "d": 8.64e7}
@@ -221,7 +222,7 @@ def _nodes(executor_id: str, pool: str, groups: Sequence[Any], path: str) -> tup
                 name=node_name,
                 executor_id=executor_id,
                 pool=pool,
-                labels={**labels, HOSTNAME_LABEL: node_name},
+                labels={SIMULATED_LABEL: "true", **labels, HOSTNAME_LABEL: node_name},
                 taints=taints,
                 total=total,
                 node_type=name,

@@ -12,9 +12,11 @@ import msgspec
 
 from armada.executor.pods import HOSTNAME_LABEL
 from armada.model.errors import StartupRefused
-from armada.model.fleet import Node
+from armada.model.fleet import Node, Taint
 from armada.model.resources import canonical_quantity
 
+PROCESSES_LABEL: Final = "armadaproject.io/processes"
+"""Label of a node whose containers are processes of the machine; a job may select it."""
 DEFAULT_PODS: Final = 110
 POD_STORAGE_BYTES: Final = 8 << 30
 """Storage that a pod asks for unless it says otherwise. Nothing enforces it, so the node offers enough for all."""
@@ -28,6 +30,7 @@ class ProcessSettings(msgspec.Struct, frozen=True, kw_only=True):
     node_type: str = "machine"
     totals: Mapping[str, str] = {}
     labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
     log_limit_bytes: int = DEFAULT_LOG_LIMIT_BYTES
 
 
@@ -50,6 +53,7 @@ def machine_node(settings: ProcessSettings, executor_id: str, pool: str, folder:
         HOSTNAME_LABEL: name,
         "kubernetes.io/os": platform.system().lower(),
         "kubernetes.io/arch": {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine()),
+        PROCESSES_LABEL: "true",
         **settings.labels,
     }
     return Node(
@@ -58,6 +62,7 @@ def machine_node(settings: ProcessSettings, executor_id: str, pool: str, folder:
         executor_id=executor_id,
         pool=pool,
         labels=labels,
+        taints=settings.taints,
         total=totals,
         node_type=settings.node_type,
     )
