@@ -19,7 +19,7 @@ from armada.scheduling.matching import FITS
 from armada.scheduling.round import schedule
 from armada.scheduling.snapshot import UNLIMITED, Amounts, PoolSnapshot
 from armada.scheduling.tables import FleetTable, GangRows, QueuedJobs, QueueLine, RunningJobs, ShapeTable
-from armada.state.jobs import avoiding
+from armada.state.holdings.jobs import avoiding
 from armada.state.ledger import Ledger
 
 MAX_ANSWERS_KEPT: Final = 10_000

@@ -20,13 +20,14 @@ from armada.state.holdings.jobs import CANCEL_REQUESTED, PREEMPT_REQUESTED
 from armada.state.holdings.runs import Extras
 from armada.state.memory import fingerprint, without
 from armada.state.pools import Circumstances, PoolReader
+from armada.state.questions import LeaderQuestions
 from armada.state.records import ExecutorRecord, GangRecord, JobRecord, RunHead, RunRecord
 from armada.state.table import NONE, ensure
 
 _NO_EXTRAS: Final[Extras] = ((), {})
 
 
-class Ledger:
+class Ledger(LeaderQuestions):
     """The fold of a log."""
 
     def __init__(self, policy: SchedulingPolicy, fold: Fold | None = None) -> None:

@@ -1,0 +1,106 @@
+"""What the leader asks a ledger many times a second: answered from columns, whatever else the ledger holds."""
+
+import msgspec
+import numpy as np
+
+from armada.model.jobs import JobShape
+from armada.model.lifecycle import JobState, RunState
+from armada.state.holdings.fleet import Fleet
+from armada.state.holdings.jobs import JobKind, Jobs
+from armada.state.holdings.runs import Runs
+from armada.state.table import NONE, Rows
+
+
+class QueuedKind(msgspec.Struct, frozen=True):
+    """Plain jobs of a queue that are all answered alike: same shape, same pools."""
+
+    queue: str
+    shape: JobShape
+    pools: tuple[str, ...] | None
+
+
+class LeaderQuestions:
+    """Questions to jobs, runs and fleet; the ledger answers them."""
+
+    _jobs: Jobs
+    _runs: Runs
+    _fleet: Fleet
+
+    # -- executors ----------------------------------------------------------------------------------------------------
+
+    def executor_ids(self) -> tuple[str, ...]:
+        """Return the ids of all executors that have reported, in index order."""
+        return self._fleet.executor_ids()
+
+    def is_cordoned(self, executor_id: str) -> bool:
+        """Say if an operator wants an executor to get no new work."""
+        record = self._fleet.executor(executor_id)
+        return record is not None and record.settings.cordoned
+
+    def unstarted_count(self, executor_id: str) -> int:
+        """Return how many leases an executor has not confirmed."""
+        runs = self._runs.by_executor.get(self._runs.executors.find(executor_id))
+        return 0 if runs is None else len(runs.to_start)
+
+    # -- queued jobs --------------------------------------------------------------------------------------------------
+
+    def queued_count(self) -> int:
+        """Return the number of queued jobs over all queues."""
+        return sum(self._jobs.counts(number)[JobState.QUEUED] for number, _ in self._jobs.queues)
+
+    def queued_kinds(self) -> tuple[QueuedKind, ...]:
+        """Return the distinct kinds of queued jobs without a gang, in order of queues and kinds."""
+        rows = self._queued_rows()
+        rows = rows[self._jobs.column("gang")[rows] == NONE]
+        pairs = np.unique(np.stack((self._jobs.column("queue")[rows], self._jobs.column("kind")[rows]), axis=1), axis=0)
+        found: dict[QueuedKind, None] = {}
+        for queue, number in pairs.tolist():
+            kind: JobKind = self._jobs.kinds[number]
+            found[QueuedKind(self._jobs.queues[queue], self._jobs.shapes[kind.shape], kind.pools)] = None
+        return tuple(found)
+
+    def queued_gangs(self) -> tuple[tuple[str, str], ...]:
+        """Return (queue, gang id) of every gang with a queued member, in order of the gangs' numbers."""
+        rows = self._queued_rows()
+        gangs = self._jobs.column("gang")[rows]
+        _, first = np.unique(gangs[gangs != NONE], return_index=True)
+        members = rows[gangs != NONE][first].tolist()
+        return tuple(
+            (self._jobs.queues[self._jobs.queue[row]], self._jobs.gangs[self._jobs.gang[row]].spec.id)
+            for row in members
+        )
+
+    def queued_jobs_of(self, queue: str, shape: JobShape, pools: tuple[str, ...] | None) -> tuple[str, ...]:
+        """Return the ids of a queue's queued jobs of a kind, without a gang, in submit order."""
+        jobs = self._jobs
+        shape_number = jobs.shapes.find(shape)
+        kinds = [number for number, kind in jobs.kinds if kind.shape == shape_number and kind.pools == pools]
+        rows = self._queued_rows()
+        wanted = (jobs.column("queue")[rows] == jobs.queues.find(queue)) & (jobs.column("gang")[rows] == NONE)
+        rows = rows[wanted & np.isin(jobs.column("kind")[rows], np.array(kinds, np.int32))]
+        rows = rows[np.argsort(jobs.column("sequence")[rows], kind="stable")]
+        return tuple(jobs.job_id(row) for row in rows.tolist())
+
+    def _queued_rows(self) -> Rows:
+        used = self._jobs.used_rows()
+        queued: Rows = used[self._jobs.column("state")[used] == int(JobState.QUEUED)]
+        return queued
+
+    def row_of(self, job_id: str, as_of: int) -> int | None:
+        """Return the row that a job had when `next_sequence` was `as_of`; None when it came later or is not here."""
+        row = self._jobs.rows.get(job_id)
+        return row if row is not None and self._jobs.sequence[row] < as_of else None
+
+    # -- runs ---------------------------------------------------------------------------------------------------------
+
+    def active_queues(self) -> dict[str, list[str]]:
+        """Return for each pool, in name order, the names of queues with a live run there."""
+        runs = self._runs
+        used = runs.used_rows()
+        live = used[runs.column("state")[used] < int(RunState.SUCCEEDED)]
+        queues = self._jobs.column("queue")[runs.column("job")[live]]
+        pairs = np.unique(np.stack((runs.column("pool")[live], queues), axis=1), axis=0)
+        found: dict[str, list[str]] = {}
+        for pool, queue in pairs.tolist():
+            found.setdefault(runs.pools[pool], []).append(self._jobs.queues[queue])
+        return {pool: sorted(found[pool]) for pool in sorted(found)}
