@@ -168,8 +168,8 @@ class ReportingService(ReportingServicer):
         return wire.job_report(self._explaining.job(self._replica.ledger, request.job_id))
 
 
-LogSource = Callable[[str, int, str, str, bool], Awaitable[Sequence[tuple[str, str]]]]
-"""Reads the output of a job's pod: (job id, pod number, namespace, since, previous) -> (time, line) pairs.
+LogSource = Callable[[str, int, str, str, str], Awaitable[Sequence[tuple[str, str]]]]
+"""Reads the output of a job's pod: (job id, pod number, namespace, since, container) -> (time, line) pairs.
 
 Raises NotFound when the pod is gone.
 """
@@ -186,7 +186,7 @@ class LogService(LogServicer):
         await self._authenticator.caller(context)
         namespace = request.pod_namespace or "default"
         options = request.log_options
-        lines = await self._read(request.job_id, request.pod_number, namespace, request.since_time, options.previous)
+        lines = await self._read(request.job_id, request.pod_number, namespace, request.since_time, options.container)
         return wire.log_response(_bounded(lines))
 
 
