@@ -121,7 +121,8 @@ class _LogReader:
             same = sum(1 for part in lines if part.timestamp == last)
             self._printed_at_since = same + (self._printed_at_since if last == self._since else 0)
             self._since = last
-        return lines
+        # Not every server heeds the option.
+        return lines if tail is None else lines[len(lines) - min(tail, len(lines)) :]
 
 
 def _print(lines: list[Any], *, timestamps: bool) -> None:
