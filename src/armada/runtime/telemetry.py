@@ -19,21 +19,25 @@ _ROUND_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5,
 
 
 def make_log(level: str, form: Literal["auto", "console", "json"]) -> Log:
-    """Return a logger that writes one line an event to standard error."""
+    """Let every logger of the process write one line an event to standard error, and return one."""
     as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
-    renderer: Any = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
-    processors = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.StackInfoRenderer(),
-        structlog.processors.format_exc_info if as_json else structlog.processors.UnicodeDecoder(),
-        renderer,
-    ]
-    log: Log = structlog.wrap_logger(
-        structlog.PrintLogger(sys.stderr),
-        processors=processors,
+    renderer: Any = structlog.processors.JSONRenderer()
+    if not as_json:
+        # The plain traceback: the default one would load rich, and print pages.
+        renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *([structlog.processors.format_exc_info] if as_json else []),
+            renderer,
+        ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
     )
+    log: Log = structlog.get_logger("armada")
     return log
 
 

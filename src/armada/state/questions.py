@@ -79,7 +79,7 @@ class LeaderQuestions:
         wanted = (jobs.column("queue")[rows] == jobs.queues.find(queue)) & (jobs.column("gang")[rows] == NONE)
         rows = rows[wanted & np.isin(jobs.column("kind")[rows], np.array(kinds, np.int32))]
         rows = rows[np.argsort(jobs.column("sequence")[rows], kind="stable")]
-        return tuple(jobs.job_id(row) for row in rows.tolist())
+        return tuple(jobs.ids.id(row) for row in rows.tolist())
 
     def _queued_rows(self) -> Rows:
         used = self._jobs.used_rows()
@@ -88,8 +88,8 @@ class LeaderQuestions:
 
     def row_of(self, job_id: str, as_of: int) -> int | None:
         """Return the row that a job had when `next_sequence` was `as_of`; None when it came later or is not here."""
-        row = self._jobs.rows.get(job_id)
-        return row if row is not None and self._jobs.sequence[row] < as_of else None
+        row = self._jobs.ids.find(job_id)
+        return row if row != NONE and self._jobs.sequence[row] < as_of else None
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
