@@ -88,7 +88,8 @@ def test_why_a_job_waits_can_be_asked(armadactl: Armadactl) -> None:
 
 def submitted_without_queue(armadactl: Armadactl, queue: str, job_set: str) -> str:
     (armadactl.folder / "job.yaml").write_text(JOB.format(queue=queue, job_set=job_set, script="true"))
-    return json.loads(armadactl("submit", "job.yaml", "-o", "json").stdout)["jobs"][0]["jobId"]
+    told = json.loads(armadactl("submit", "job.yaml", "-o", "json").stdout)
+    return str(told["jobs"][0]["jobId"])
 
 
 @pytest.mark.parametrize(

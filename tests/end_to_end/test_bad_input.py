@@ -22,6 +22,7 @@ QUEUE = "bad-input"
 def channel(up: ArmadaUp) -> Iterator[Any]:
     """A connection to the running system, on which the queue exists."""
     options = (("grpc.max_send_message_length", -1),)
+    opened: Any
     with grpc.insecure_channel(up.url, options=options) as opened:
         QueueStub(opened).CreateQueue(submit_pb2.Queue(name=QUEUE, priority_factor=1.0), timeout=10)
         yield opened

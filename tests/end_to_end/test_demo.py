@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,6 @@ def test_an_interrupt_cleans_up(tmp_path: Path) -> None:
     for line in process.stdout:
         if "running" in line:
             break
-    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
