@@ -59,6 +59,7 @@ class PoolRound:
         self.zero: Vector = [0] * len(problem.kinds)
         self.outcome = Outcome()
         self.returned: dict[str, bool] = {}
+        self.by_priority = False
         guests = [p.name for p in self.policy.pools if pool.name in p.away_pools]
         self.relevant = {pool.name, *pool.away_pools, *guests}
         self.guests = set(guests)
@@ -290,9 +291,9 @@ class PoolRound:
             if not second:
                 return fair
             new = job.state != "running"
-            if "27.14" in self.defects:
-                return (new, *fair)
-            return (-self.placer.run_priority[job.id], new, *fair)
+            if self.by_priority:
+                return (-self.placer.run_priority[job.id], new, *fair)
+            return (new, *fair)
 
         for account in self.accounts.values():
             mine = [j for j in evicted if self.account_of(j) is account]
@@ -477,9 +478,25 @@ class PoolRound:
         if not victims:
             return
         evicted = self._evict(victims)
-        self.returned.update(dict.fromkeys((j.id for j in evicted), False))
         self.placer.evicted = []
+        saved = self.cluster.save()
+        self._put_back(evicted)
+        if "27.14" not in self.defects and self._overfull():
+            self.cluster.restore(saved)
+            self._charge([job for job in evicted if self.returned[job.id]], -1)
+            self.by_priority = True
+            self._put_back(evicted)
+
+    def _put_back(self, evicted: list[Job]) -> None:
+        self.returned.update(dict.fromkeys((j.id for j in evicted), False))
         self._pass(evicted, [], second=True)
+
+    def _overfull(self) -> bool:
+        """Whether a node holds more than it has, by what this round decided."""
+        return any(
+            not node.over_allocated and any(a < 0 for b in self.cluster.buckets if b != EVICTED for a in node.free[b])
+            for node in self.cluster.nodes
+        )
 
     def _conclude(self) -> None:
         outcome = self.outcome
