@@ -66,7 +66,7 @@ def both_fields() -> submit_pb2.JobSubmitRequestItem:
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 BAD_SUBMISSIONS = {
     "unknown queue": (request(queue="ghost"), grpc.StatusCode.PERMISSION_DENIED, "could not find queue"),
-    "empty job set": (request(job_set=""), INVALID, "job set"),
+    "empty job set": (request(job_set=""), INVALID, "job_set_id"),
     "job set too long": (request(job_set="s" * 1_024), INVALID, "1023"),
     "job set of NUL": (request(job_set="a\0b"), INVALID, ""),
     "queue of NUL": (request(queue="a\0b"), None, ""),

@@ -79,30 +79,10 @@ def _selected(files: list[Path], only: str | None) -> Iterator["ReadProblem"]:
         raise InvalidRequest(f"{what}: write one JSON object a line (docs/decide.md)")
 
 
-def _rounds(read: "ReadProblem") -> Iterator[tuple[Any, str, Any]]:
-    """Decide all rounds; gives (trial, pool, decisions) before the decisions are carried out."""
-    from armada.cli.problems.trial import Trial
-
-    trial = Trial(read)
-    for _ in range(read.problem.rounds):
-        trial.begin_round()
-        for pool in trial.pools():
-            decisions = trial.decide(pool)
-            yield trial, pool, decisions
-            trial.carry_out(pool, decisions)
-
-
-def _answers(read: "ReadProblem") -> list[dict[str, Any]]:
-    from armada.cli.problems.answers import answer
-
-    answers: list[dict[str, Any]] = [{} for _ in range(read.problem.rounds)]
-    for trial, pool, decisions in _rounds(read):
-        answers[trial.number][pool] = answer(decisions, trial.policy, trial.job_id)
-    return answers
-
-
 def _show(problems: Iterator["ReadProblem"], job: str | None, *, as_json: bool) -> None:
     from armada.cli.problems import tables
+    from armada.cli.problems.answers import answers
+    from armada.cli.problems.trial import rounds
 
     seen = False
     for read in problems:
@@ -111,9 +91,9 @@ def _show(problems: Iterator["ReadProblem"], job: str | None, *, as_json: bool) 
                 continue
             seen = True
         if as_json and job is None:
-            _print_json({"id": read.problem.id, "expected": _answers(read)})
+            _print_json({"id": read.problem.id, "expected": answers(read)})
             continue
-        for trial, pool, decisions in _rounds(read):
+        for trial, pool, decisions in rounds(read):
             if job is None:
                 tables.show_round(trial, pool, decisions)
             elif as_json:
@@ -126,13 +106,14 @@ def _show(problems: Iterator["ReadProblem"], job: str | None, *, as_json: bool) 
 
 
 def _check(problems: Iterator["ReadProblem"], *, as_json: bool) -> None:
+    from armada.cli.problems.answers import answers
     from armada.cli.problems.comparison import differences
 
     equal = different = 0
     for read in problems:
         if read.problem.expected is None:
             raise InvalidRequest(f"{read.place}: there is no expected to compare with")
-        found = differences(_answers(read), read.problem.expected)
+        found = differences(answers(read), read.problem.expected)
         equal, different = equal + (not found), different + bool(found)
         if as_json:
             _print_json({"id": read.problem.id, "differences": found})

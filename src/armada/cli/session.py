@@ -163,6 +163,7 @@ def verb(
     *,
     examples: str = "",
     purpose: str | None = None,
+    panel: str | None = None,
     names: tuple[str, ...] = (),
     takes_negative_numbers: bool = False,
 ) -> Callable[[Verb], Verb]:
@@ -170,7 +171,7 @@ def verb(
 
     The function takes the `Session` first; the rest of its parameters are the command's own. `names` are further,
     hidden spellings; `purpose` is the help text, when the docstring is not; `examples` are shown below it, one command
-    a line.
+    a line; `panel` is the heading under which the command is listed.
     """
 
     def register(function: Verb) -> Verb:
@@ -179,7 +180,7 @@ def verb(
         settings = {"ignore_unknown_options": takes_negative_numbers}
         for spelling in (name, *names):
             hidden = spelling != name
-            app.command(spelling, help=shown, hidden=hidden, context_settings=settings)(command)
+            app.command(spelling, help=shown, hidden=hidden, context_settings=settings, rich_help_panel=panel)(command)
         return function
 
     return register

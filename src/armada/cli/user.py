@@ -8,34 +8,29 @@ import typer
 
 from armada.cli import render
 from armada.cli.failures import CommandFailed, ExitStatus, exit_code
-from armada.cli.session import ConfigFile, ExitCodes, Output, ServerUrl, TargetName
+from armada.cli.session import ConfigFile, ExitCodes, Output, ServerUrl, TargetName, help_text
 from armada.cli.verbs import configuration, groups, jobs, logs, queues, submit, version, watch
 
 _INTRODUCTION: Final = """Submit jobs to Armada, follow them, and look after queues.
 
+\b
 [bold]A first job[/bold]
-
   [cyan]armadactl create queue research[/cyan]
-
-  [cyan]armadactl submit jobs.yaml[/cyan]
-
-  [cyan]armadactl watch research my-job-set --exit-if-inactive[/cyan]
-
+  [cyan]armadactl submit jobs.yaml[/cyan]                           what is in it: [cyan]armadactl submit --help[/cyan]
+  [cyan]armadactl watch research hello --exit-if-inactive[/cyan]
   [cyan]armadactl logs JOB_ID[/cyan]
 
-[bold]Exit status[/bold]
+[bold]Output.[/bold] Tables for people; [cyan]-o json[/cyan] or [cyan]-o yaml[/cyan] (or ARMADACTL_OUTPUT=json) for
+programs, with every command. Errors go to stderr.
 
-  0 when it worked, 1 when it did not. With [cyan]--exit-codes detailed[/cyan] (or ARMADACTL_EXIT_CODES=detailed)
-  failures differ: 1 the server refused, 2 wrong command line or file, 3 server not reachable, 4 not found,
-  5 not allowed, 6 a watched job failed. 130 after Ctrl-C.
-
-Errors go to stderr. Every command takes [cyan]-o json[/cyan] and [cyan]-o yaml[/cyan]
-(or ARMADACTL_OUTPUT=json).
+[bold]Exit status.[/bold] 0 when it worked, 1 when it did not. With [cyan]--exit-codes detailed[/cyan] (or
+ARMADACTL_EXIT_CODES=detailed): 1 the server refused, 2 wrong command line or file, 3 server not reachable, 4 not found,
+5 not allowed, 6 a watched job failed. 130 after Ctrl-C.
 """
 
 app = typer.Typer(
     name="armadactl",
-    help=_INTRODUCTION,
+    help=help_text(_INTRODUCTION),
     rich_markup_mode="rich",
     add_completion=True,
     invoke_without_command=True,

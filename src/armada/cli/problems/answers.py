@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from armada.cli.problems.reading import ReadProblem
+from armada.cli.problems.trial import rounds
 from armada.model.policy import SchedulingPolicy
 from armada.model.resources import ResourceKinds
 from armada.scheduling.decisions import Decisions, Method, PreemptionKind, QueueFigures, Reason
@@ -46,6 +48,14 @@ WAITING: Final = {
     Reason.GANG_LOST_AGAIN: "gang_no_fit",
 }
 """Codes of reasons. The last two of the list are ours; several of our reasons may share one code."""
+
+
+def answers(read: ReadProblem) -> list[Answer]:
+    """Decide a whole problem: one answer a round, by pool."""
+    found: list[Answer] = [{} for _ in range(read.problem.rounds)]
+    for trial, pool, decisions in rounds(read):
+        found[trial.number][pool] = answer(decisions, trial.policy, trial.job_id)
+    return found
 
 
 def answer(decisions: Decisions, policy: SchedulingPolicy, job_id: Callable[[int], str]) -> Answer:

@@ -276,6 +276,20 @@ class Trial:
             raise InvalidRequest(f"{self.place}: {_contradiction(entry, min(void))}")
 
 
+def rounds(read: ReadProblem) -> Iterator[tuple[Trial, str, Decisions]]:
+    """Decide all rounds of a problem, pool by pool.
+
+    Gives (trial, pool, decisions) before the decisions are carried out, so that their rows can still be named.
+    """
+    trial = Trial(read)
+    for _ in range(read.problem.rounds):
+        trial.begin_round()
+        for pool in trial.pools():
+            decisions = trial.decide(pool)
+            yield trial, pool, decisions
+            trial.carry_out(pool, decisions)
+
+
 def _is_live(state: JobState | None) -> bool:
     return state is not None and not state.is_terminal
 

@@ -10,13 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from armada.cli.failures import CommandFailed, ExitStatus
 from armada.cli.remote.targets import BasicCredentials, ExecCredentials, Target
-
-if TYPE_CHECKING:
-    import grpc
 
 CALL_DEADLINE_S: Final = 10.0
 LISTING_DEADLINE_S: Final = 30.0
@@ -54,8 +51,8 @@ class Connection:
         self._pause = pause
 
     @cached_property
-    def channel(self) -> "grpc.Channel":
-        """The open channel. gRPC itself never writes to the terminal."""
+    def channel(self) -> Any:
+        """The open `grpc.Channel`. gRPC itself never writes to the terminal."""
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         import grpc
 
@@ -114,7 +111,7 @@ class Connection:
         """Method and request that ask why a job is or isn't scheduled (`schedulerobjects.SchedulerReporting`)."""
         from armada.wire import queries, services
 
-        stub = services.ReportingStub(self.channel)  # type: ignore[no-untyped-call] # generated without types
+        stub = services.ReportingStub(self.channel)
         return stub.GetJobReport, queries.job_report_request(job_id)
 
     def call(self, method: Any, request: Any, *, deadline_s: float = CALL_DEADLINE_S) -> Any:

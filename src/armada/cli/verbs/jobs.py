@@ -195,7 +195,7 @@ def get_job_set(
         list[str] | None, typer.Option("--states", metavar="STATE,...", help="Only jobs in these states.")
     ] = None,
 ) -> None:
-    """List the jobs of a job set, in the order of their submission, as its events tell them."""
+    """List the jobs of a job set, in the order of their submission."""
     tally = JobSetTally()
     for followed in Follower(session.connection, queue, job_set).present():
         tally.take(followed)

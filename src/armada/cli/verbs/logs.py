@@ -9,6 +9,7 @@ from armada.cli import render
 from armada.cli.failures import CommandFailed, ExitStatus
 from armada.cli.remote.connection import LISTING_DEADLINE_S, CallFailed
 from armada.cli.session import Session, verb
+from armada.cli.verbs import groups
 
 POLL_S: Final = 1.0
 _ENDED: Final = ("SUCCEEDED", "FAILED", "CANCELLED", "PREEMPTED", "REJECTED", "UNKNOWN")
@@ -19,6 +20,7 @@ def register(app: typer.Typer) -> None:
     verb(
         app,
         "logs",
+        panel=groups.JOBS,
         examples="""
         armadactl logs 01k3vq8n4w2h7c5d9e1f3g6j8k
         armadactl logs JOB_ID --follow

@@ -152,7 +152,10 @@ def delete_queue(session: Session, name: QueueName) -> None:
 
 @verb(groups.get, "queue", examples="armadactl get queue nightly\narmadactl get queue nightly -o yaml > nightly.yaml")
 def get_queue(session: Session, name: QueueName) -> None:
-    """Show one queue. With -o yaml it is printed as a file that `create -f` reads."""
+    """Show one queue.
+
+    With -o yaml it is printed as a file that `create -f` reads.
+    """
     queue = _fetched(session, name)
     render.emit(session.output, queue_document(queue), lambda: _details(queue))
 

@@ -12,6 +12,7 @@ from armada.cli import manifests, render
 from armada.cli.failures import CommandFailed, ExitStatus
 from armada.cli.remote.connection import SUBMIT_DEADLINE_S
 from armada.cli.session import Session, verb
+from armada.cli.verbs import groups
 
 CHUNK_JOBS: Final = 200
 """Jobs per request, as Armada's own command line sends them."""
@@ -32,7 +33,9 @@ class Submission:
         self.jobs = jobs
 
 
-_FILE_FORMAT: Final = """Submit the jobs of a file, which names the queue, the job set, and the jobs with their pods:
+_FILE_FORMAT: Final = """Submit the jobs of a file.
+
+The file names the queue, the job set, and the jobs with their pods:
 
 \b
   queue: research
@@ -59,6 +62,7 @@ def register(app: typer.Typer) -> None:
     verb(
         app,
         "submit",
+        panel=groups.JOBS,
         purpose=_FILE_FORMAT,
         examples="""
         armadactl submit jobs.yaml

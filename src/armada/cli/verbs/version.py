@@ -6,6 +6,7 @@ import typer
 
 from armada.cli import render
 from armada.cli.session import Session, verb
+from armada.cli.verbs import groups
 
 
 def installed() -> str:
@@ -21,7 +22,7 @@ def installed() -> str:
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
 
-    @verb(app, "version", examples="armadactl version -o json")
+    @verb(app, "version", panel=groups.THIS_COMMAND, examples="armadactl version -o json")
     def version(session: Session) -> None:
         """Print the version of this command."""
         facts = {"version": installed(), "python": platform.python_version(), "client": _client_version()}

@@ -10,6 +10,7 @@ from armada.cli.failures import CommandFailed, ExitStatus
 from armada.cli.remote.connection import CallFailed
 from armada.cli.remote.following import FollowedEvent, FollowedJob, Follower, JobSetTally
 from armada.cli.session import Session, verb
+from armada.cli.verbs import groups
 
 _COLUMNS: Final = ("queued", "leased", "pending", "running", "succeeded", "failed", "cancelled")
 _HIDDEN: Final = frozenset({"utilisation"})
@@ -20,6 +21,7 @@ def register(app: typer.Typer) -> None:
     verb(
         app,
         "watch",
+        panel=groups.JOBS,
         examples="""
         armadactl watch research hello --exit-if-inactive
         armadactl watch research hello --exit-if-inactive --exit-on-failure && echo all good
@@ -46,10 +48,11 @@ def watch(
     force_new_events: Annotated[bool, typer.Option("--force-new-events", hidden=True)] = False,
     force_legacy_events: Annotated[bool, typer.Option("--force-legacy-events", hidden=True)] = False,
 ) -> None:
-    """Follow a job set: first what has happened, then what happens, until Ctrl-C.
+    """Follow the events of a job set.
 
-    Each line has the time (UTC), how many jobs are in which state, and the event. A lost connection is taken up again
-    without gaps. With -o json each event is one line, with the id to resume from.
+    First comes what has happened, then what happens, until Ctrl-C. Each line has the time (UTC), how many jobs are in
+    which state, and the event. A lost connection is taken up again without gaps. With -o json each event is one line,
+    with the id to resume from.
     """
     if force_new_events and force_legacy_events:
         raise CommandFailed("--force-new-events and --force-legacy-events are exclusive", ExitStatus.USAGE)
