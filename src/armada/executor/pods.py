@@ -223,7 +223,8 @@ def _with_variables(container: KubernetesObject, variables: dict[str, str]) -> K
     own: list[KubernetesObject] = container.get("env") or []
     named = {variable.get("name") for variable in own}
     added = [{"name": name, "value": value} for name, value in variables.items() if name not in named]
-    return {**container, "env": [*own, *added]}
+    # In front, so that the user's own values may refer to them.
+    return {**container, "env": [*added, *own]}
 
 
 def _with_tolerations(own: list[KubernetesObject], added: tuple[Toleration, ...]) -> list[KubernetesObject]:

@@ -24,17 +24,17 @@ START_FAILED_REASON: Final = "StartError"
 RUN_VARIABLE: Final = "ARMADA_JOB_RUN_ID"
 
 _SHELL: Final = "/bin/sh"
-# $1 is the prefix of the state files, the rest is the command. Names with a prefix of our own: a variable of the
-# container's environment stays exported when the shell assigns to it.
+# $1 is the prefix of the state files, $2 the time, the rest is the command. Names have a prefix of our own, for a variable
+# of the container's environment stays exported when the shell assigns to it.
 _LEADER: Final = """
 set -C
 IFS= read -r __armada_boot < /proc/sys/kernel/random/boot_id
 IFS= read -r __armada_stat < /proc/$$/stat
-{ printf '%s %s\\n' "$__armada_boot" "$__armada_stat" > "$1.started"; } 2> /dev/null || exit 0
+{ printf '%s %s %s\\n' "$2" "$__armada_boot" "$__armada_stat" > "$1.started"; } 2> /dev/null || exit 0
 set +C
 unset __armada_boot __armada_stat
 __armada_state=$1
-shift
+shift 2
 trap : HUP INT QUIT TERM
 "$@"
 __armada_code=$?
@@ -115,22 +115,16 @@ class ContainerProcess:
     def start(self, now_ms: int) -> None:
         """Start it, or take over what an earlier life of this process started. Raises OSError."""
         Path(self.plan.home).mkdir(exist_ok=True)
-        if self.plan.user_id is not None or self.plan.group_id is not None:
-            user_id = -1 if self.plan.user_id is None else self.plan.user_id
-            os.chown(self.plan.home, user_id, -1 if self.plan.group_id is None else self.plan.group_id)
         log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             self._child = subprocess.Popen(  # noqa: S603 - running what users submit is what this is for
-                [_SHELL, "-c", _LEADER, "armada", str(self.state), *self._command()],
+                [_SHELL, "-c", _LEADER, "armada", str(self.state), str(now_ms), *self._command()],
                 cwd=self.plan.folder,
                 env=_nameable(self.plan.environment),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                user=self.plan.user_id,
-                group=self.plan.group_id,
-                extra_groups=[] if self.plan.user_id is not None else None,
             )
         finally:
             os.close(log)
@@ -226,9 +220,8 @@ class ContainerProcess:
     def _started_file(self) -> tuple[ProcessIdentity, int] | None:
         path = self.state.with_name(self.state.name + ".started")
         try:
-            text = path.read_text()
-            boot, _, stat = text.strip().partition(" ")
-            return _identity_in(stat, boot)[0], _mtime_ms(path)
+            started_ms, boot, stat = path.read_text().split(" ", 2)
+            return _identity_in(stat, boot)[0], int(started_ms)
         except (OSError, ValueError, IndexError):
             return None
 

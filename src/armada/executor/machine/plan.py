@@ -29,7 +29,7 @@ _KEYED_FIELD: Final = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
 class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """One container to start. `kind` is init, sidecar or main; `user_id` None keeps this process's user.
+    """One container to start. `kind` is init, sidecar or main.
 
     `home` is a folder of its own, `folder` the one it starts in; mostly they are the same.
     """
@@ -40,8 +40,6 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str]
     home: str
     folder: str
-    user_id: int | None = None
-    group_id: int | None = None
 
 
 class PodPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +61,7 @@ class PodPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a pod is to run: its folder, its node, its run; and who this process is (`user_id` 0: may be anybody)."""
+    """Where a pod is to run: its folder, its node, its run; and as whom: containers are this process's user."""
 
     folder: Path
     node_name: str
@@ -140,7 +138,7 @@ def _plan_container(
             directory = Path(wanted)
         else:
             notes.append(f"workingDir {wanted} of container {name} is not there: it runs in a folder of its own")
-    user_id, group_id = _user(container, name, manifest["spec"], place)
+    _check_user(container, name, manifest["spec"], place)
     planned = ContainerPlan(
         name=name,
         kind=kind,
@@ -148,8 +146,6 @@ def _plan_container(
         environment=environment,
         home=str(folder),
         folder=str(directory),
-        user_id=user_id,
-        group_id=group_id,
     )
     return planned, notes
 
@@ -164,25 +160,18 @@ def _executable(word: str, path: str, directory: Path, name: str) -> str:
     return found
 
 
-def _user(
-    container: KubernetesObject, name: str, spec: KubernetesObject, place: Place
-) -> tuple[int | None, int | None]:
-    pod_wide = spec.get("securityContext") or {}
-    own = container.get("securityContext") or {}
-    user_id = own.get("runAsUser", pod_wide.get("runAsUser"))
-    group_id = own.get("runAsGroup", pod_wide.get("runAsGroup"))
-    user_id = None if user_id is None else int(user_id)
-    group_id = None if group_id is None else int(group_id)
-    if own.get("runAsNonRoot", pod_wide.get("runAsNonRoot")) and (place.user_id if user_id is None else user_id) == 0:
-        raise InvalidRequest(f"container {name} must not run as root, and this executor does")
-    if place.user_id != 0 and (user_id not in (None, place.user_id) or group_id not in (None, place.group_id)):
+def _check_user(container: KubernetesObject, name: str, spec: KubernetesObject, place: Place) -> None:
+    """A container that asks for another user must not run as this one instead."""
+    security = {**(spec.get("securityContext") or {}), **(container.get("securityContext") or {})}
+    asked = (security.get("runAsUser"), security.get("runAsGroup"))
+    own = (place.user_id, place.group_id)
+    if any(wanted is not None and int(wanted) != have for wanted, have in zip(asked, own, strict=True)):
         raise InvalidRequest(
-            f"container {name} asks for user {user_id} and group {group_id}:"
-            " only an executor that runs as root can do that"
+            f"container {name} asks for user {asked[0]} and group {asked[1]}; on this machine containers are processes"
+            f" of the executor's user {own[0]} and group {own[1]}"
         )
-    if place.user_id != 0:
-        return None, None
-    return user_id, group_id
+    if security.get("runAsNonRoot") and place.user_id == 0:
+        raise InvalidRequest(f"container {name} must not run as root, and this executor does")
 
 
 def _environment(
