@@ -209,7 +209,7 @@ def _job(value: dict[str, Any], policy: SchedulingPolicy, kinds: ResourceKinds) 
         job.state = "absent"
     if run := value.get("run"):
         job.state = "running"
-        job.node, job.pool = run["node"], run["pool"]
+        job.node, job.pool = run["node"], run.get("pool", "default")
         job.run_priority = run.get("scheduledAtPriority", job.priority_class.priority)
         job.leased_at = -run.get("leasedSecondsAgo", 0)
         job.unacknowledged = run.get("unacknowledged", False)
@@ -233,7 +233,7 @@ def _machine(node: dict[str, Any], executor: str, order: int, kinds: ResourceKin
     return Machine(
         id=node["id"],
         order=order,
-        pool=node["pool"],
+        pool=node.get("pool", "default"),
         executor=executor,
         labels=node.get("labels", {}),
         taints=taints,
