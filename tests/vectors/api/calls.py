@@ -37,7 +37,7 @@ class Api:
         messages = [ParseDict(request, GetMessageClass(described.input_type)()) for request in requests]
         path = f"/{service}/{method}"
         wire: dict[str, Any] = {
-            "request_serializer": Message.SerializeToString,
+            "request_serializer": _encoded,
             "response_deserializer": GetMessageClass(described.output_type).FromString,
         }
         received: list[dict[str, Any]] = []
@@ -59,6 +59,10 @@ class Api:
         """All messages of a job set so far, as `{"id", "message"}`."""
         answer = await self.call("api.Event.GetJobSetEvents", {"queue": queue, "id": job_set})
         return list(answer.messages)
+
+
+def _encoded(message: Message) -> bytes:
+    return message.SerializeToString()
 
 
 def told(events: list[dict[str, Any]]) -> list[str]:

@@ -49,13 +49,26 @@ class Stage:
         assert answer.code == "OK", answer.text
         self.ids[stream["job_set"]] = [row["jobId"] for row in answer.messages[0]["jobResponseItems"]]
 
+    async def fill(self, queue: str) -> None:
+        """Let long jobs take both nodes."""
+        amounts = {"cpu": {"string": "6"}, "memory": {"string": "1Gi"}}
+        resources = {"requests": amounts, "limits": amounts}
+        container = {"name": "main", "image": "i", "args": ["sleep $(( (RANDOM % 1) + 900 ))"], "resources": resources}
+        item = {"namespace": "ns1", "podSpec": {"containers": [container]}}
+        request = {"queue": queue, "jobSetId": "filler", "jobRequestItems": [item, item]}
+        await self.api.call("api.Submit.SubmitJobs", request)
+        await self._until(queue, "filler", "running", 2)
+
     async def until(self, number: int, kind: str, count: int = 1) -> None:
         """Wait until a stream shows `count` events of a kind."""
         stream = self.streams[number]
+        await self._until(stream["queue"], stream["job_set"], kind, count)
+
+    async def _until(self, queue: str, job_set: str, kind: str, count: int) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + SETTLED_S
         while loop.time() < deadline:
-            events = await self.api.events(stream["queue"], stream["job_set"])
+            events = await self.api.events(queue, job_set)
             if sum(line.startswith(f"{kind} ") for line in told(events)) >= count:
                 return
             await asyncio.sleep(0.05)
@@ -87,6 +100,7 @@ def asked_for(job: dict[str, Any]) -> dict[str, Any]:
     annotations = {key: value for key, value in job.get("annotations", {}).items() if key not in _DEFAULTED}
     return {
         "namespace": job["namespace"],
+        "priority": job.get("priority", 0),
         "labels": job.get("labels", {}),
         "annotations": annotations,
         "podSpec": asked,
@@ -162,25 +176,32 @@ ACTIONS: Final[Mapping[str, Callable[[Stage], Awaitable[None]]]] = {
     "cancel-on-queue": _cancel_on_queue,
     "preempt-then-cancel-on-queue": _preempt_then_cancel_on_queue,
 }
+FILLERS: Final = {"fits-but-full": "pa"}
+"""Stories that find both nodes taken, by jobs of this queue."""
+
 FILLED_FIRST: Final = {"preempted-by-higher-priority": 4, "preempted-for-fair-share": 4}
 """Stories whose second stream comes when so many jobs of the first run."""
 
 
-async def play(api: Api, story: Story) -> list[str]:
-    """Play one story; return where its streams differ from the recording."""
+async def play(api: Api, story: Story, meanwhile: Callable[[Stage], Awaitable[None]] | None = None) -> list[str]:
+    """Play one story; return where its streams differ from the recording. `meanwhile` is done once all is submitted."""
     stage = Stage(api, story)
     await stage.open_queues({stream["queue"] for stream in stage.streams})
+    if story["id"] in FILLERS:
+        await stage.fill(FILLERS[story["id"]])
     for number in range(len(stage.streams)):
         await stage.submit(number)
         if number == 0 and story["id"] in FILLED_FIRST:
             await stage.until(0, "running", FILLED_FIRST[story["id"]])
-    action = ACTIONS.get(story["id"])
+    action = meanwhile or ACTIONS.get(story["id"])
     if action is not None:
         await action(stage)
     matcher = Matcher()
     found = []
     for stream in stage.streams:
         found += await _compare(api, stream, matcher)
+    if story["id"] in FILLERS:
+        await api.call("api.Submit.CancelJobSet", {"queue": FILLERS[story["id"]], "jobSetId": "filler"})
     for stream in stage.streams:  # leave room for the next story
         await api.call("api.Submit.CancelJobSet", {"queue": stream["queue"], "jobSetId": stream["job_set"]})
     return found

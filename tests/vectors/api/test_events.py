@@ -11,6 +11,9 @@ from tests.vectors.api.playing import Player, recorded, verdict
 from tests.vectors.api.served import played
 
 STORIES: list[dict[str, Any]] = recorded("events.json")["stories"]
+LOSSES = frozenset({"executor-lost", "submitted-while-executor-lost"})
+"""Stories in which the executor goes away, played on a server that gives it up soon."""
+
 SORTED_FAILURES = frozenset({"la", "rpq", "rpq2"})
 """Queues of stories in which the executor sorted failures into categories."""
 
@@ -19,9 +22,37 @@ async def _play(player: Player) -> None:
     executor = asyncio.create_task(FakeExecutor(player.api.channel, categories=SORTED_FAILURES).run())
     await asyncio.sleep(0.3)
     for story in STORIES:
-        player.differences[story["id"]] = await stories.play(player.api, story)
-        player.codes[story["id"]] = "OK"
+        if story["id"] not in LOSSES:
+            _note(player, story, await stories.play(player.api, story))
     executor.cancel()
+
+
+async def _play_losses(player: Player) -> None:
+    executor = asyncio.create_task(FakeExecutor(player.api.channel).run())
+    await asyncio.sleep(0.3)
+
+    async def lose(stage: stories.Stage) -> None:
+        for number in range(len(stage.streams)):
+            await stage.until(number, "running")
+        executor.cancel()
+
+    async def come_back(stage: stories.Stage) -> None:
+        del stage
+        await asyncio.sleep(0.5)
+        returned.append(asyncio.create_task(FakeExecutor(player.api.channel).run()))
+
+    returned: list[asyncio.Task[None]] = []
+    by_name = {story["id"]: story for story in STORIES}
+    lost = by_name["executor-lost"]
+    _note(player, lost, await stories.play(player.api, lost, lose))
+    waiting = by_name["submitted-while-executor-lost"]
+    _note(player, waiting, await stories.play(player.api, waiting, come_back))
+    returned[0].cancel()
+
+
+def _note(player: Player, story: dict[str, Any], found: list[str]) -> None:
+    player.differences[story["id"]] = found
+    player.codes[story["id"]] = "OK"
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +60,13 @@ def player() -> Player:
     return played(_play)
 
 
+@pytest.fixture(scope="module")
+def losing_player() -> Player:
+    return played(_play_losses, executor_timeout_ms=1_500)
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("story", STORIES, ids=[story["id"] for story in STORIES])
-def test_story(player: Player, story: dict[str, Any]) -> None:
+def test_story(request: pytest.FixtureRequest, story: dict[str, Any]) -> None:
+    player = request.getfixturevalue("losing_player" if story["id"] in LOSSES else "player")
     assert verdict(player, "events", story) == ""
