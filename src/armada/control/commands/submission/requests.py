@@ -10,7 +10,7 @@ def containers(pod: KubernetesObject) -> Iterator[tuple[str, KubernetesObject]]:
     """Yield the main containers, then the init containers, each with a name for messages."""
     for kind, key in (("container", "containers"), ("init container", "initContainers")):
         for index, container in enumerate(pod.get(key) or ()):
-            yield f"{kind} {container.get('name') or index!r}", container
+            yield f"{kind} {container.get('name') or index}", container
 
 
 def is_sidecar(init_container: KubernetesObject) -> bool:

@@ -78,10 +78,10 @@ def _container_resources(container: KubernetesObject, policy: SubmissionPolicy) 
     amounts: dict[str, dict[str, int]] = {"requests": {}, "limits": {}}
     for kind, quantities in (("requests", requests), ("limits", limits)):
         for resource, text in quantities.items():
-            amount, fault = _amount(text)
+            amount, fault = _amount(resource, text)
             amounts[kind][resource] = amount
             if fault:
-                yield f"{kind}.{shortened(resource)}: {fault}"
+                yield f"{kind}.{resource[:64]}: {fault}"
     asked, allowed = amounts["requests"], amounts["limits"]
     yield from (f"requests.{name} is set, but limits.{name} is not" for name in asked if name not in allowed)
     yield from (f"limits.{name} is set, but requests.{name} is not" for name in allowed if name not in asked)
@@ -98,7 +98,7 @@ def _container_resources(container: KubernetesObject, policy: SubmissionPolicy) 
             yield f"requests.{resource} ({requests[resource]}) is below the minimum ({least})"
 
 
-def _amount(text: str) -> tuple[int, str]:
+def _amount(resource: str, text: str) -> tuple[int, str]:
     try:
         nano = parse_quantity(text)
     except InvalidQuantity as error:
@@ -107,6 +107,8 @@ def _amount(text: str) -> tuple[int, str]:
         return nano, f"{shortened(text)} is negative"
     if nano > _MAX_NANO:
         return nano, f"{shortened(text)} is above the largest possible amount ({INT64_MAX})"
+    if "/" in resource and nano % NANO_PER_UNIT:
+        return nano, f"{shortened(text)} must be a whole number: Kubernetes counts such resources in pieces"
     return nano, ""
 
 
