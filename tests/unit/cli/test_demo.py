@@ -85,12 +85,13 @@ def performance() -> Performance:
         played._take(job.queue, COMMANDS, message(ending, staged.job_id, 101, **more))
         if ending == "preempted":
             played._take(job.queue, COMMANDS, message("failed", staged.job_id, 101, reason="made room"))
-    played.staged["hello"].output = ["hello from job x of queue research"]
+    played.staged["hello"].output = ["armada: a note", "hello from job x of queue research"]
     played.staged["sum"].output = ["1 to 1000 add up to 500500"]
     for number in range(chosen.total_simulated):
         queue = chosen.queues[0].name
         played._take(queue, SIMULATED, message("queued", f"s{number}", 100))
-        played._take(queue, SIMULATED, message("succeeded", f"s{number}", 110, cluster_id=f"sim-{number % 3}"))
+        played._take(queue, SIMULATED, message("leased", f"s{number}", 101, cluster_id=f"sim-{number % 3}"))
+        played._take(queue, SIMULATED, message("succeeded", f"s{number}", 110))
     return played
 
 

@@ -233,8 +233,9 @@ class Performance:
         if not self.first_event_ms:
             self.first_event_ms = moment_ms
         if job_set == SIMULATED:
-            if followed.kind == "succeeded":
+            if followed.kind == "leased":
                 self.clusters.add(event.cluster_id)
+            elif followed.kind == "succeeded":
                 self.last_simulated_ms = max(self.last_simulated_ms, moment_ms)
             return
         staged = self._by_id.get(event.job_id)

@@ -46,7 +46,7 @@ class FairnessMeter:
         cpus = sum(performance.cpu_in_use(each.name) for each in performance.mix.queues)
         self._most_cpus = max(self._most_cpus, cpus)
         is_contended = all(performance.tallies[each.name, SIMULATED]["queued"] for each in performance.mix.queues)
-        if not is_contended or cpus < _BUSY * self._most_cpus:
+        if not is_contended or not cpus or cpus < _BUSY * self._most_cpus:
             return
         if self._busy_since_s is None:
             self._busy_since_s = now_s
@@ -98,7 +98,8 @@ def _short(text: str, limit: int = 160) -> str:
 
 def _output(performance: Performance, key: str, what: str, wanted: str) -> Finding:
     staged, job = performance.staged.get(key), performance.state_of(key)
-    written = staged.output[0] if staged is not None and staged.output else ""
+    lines = staged.output if staged is not None else []
+    written = next((line for line in lines if wanted in line), lines[-1] if lines else "")
     state = _state(performance, key)
     is_kept = job is not None and job.state == "succeeded" and wanted in written
     happened = f"{state}, wrote: {_short(written)}" if written else f"{state}, output could not be read back"
