@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armada.scheduling.kernels.compiled import kernel
+from armada.scheduling.kernels.compiled import kernel, part
 from armada.scheduling.kernels.jobs import Jobs, Shapes
 from armada.scheduling.snapshot import Amounts, Flags, Floats
 
@@ -52,7 +52,7 @@ def share(total: Amounts, multiplier: Floats, amounts: Amounts) -> float:
     return greatest
 
 
-@kernel
+@part
 def share_with(total: Amounts, multiplier: Floats, held: Amounts, penalty: Amounts, added: Amounts) -> float:
     """Return the dominant share of held, penalty and added amounts together."""
     greatest = 0.0
@@ -64,7 +64,7 @@ def share_with(total: Amounts, multiplier: Floats, held: Amounts, penalty: Amoun
     return greatest
 
 
-@kernel
+@part
 def enter(books: Books, queue: int, class_row: int, amounts: Amounts, sign: int) -> None:
     """Add `sign` times the amounts to a queue's account."""
     for resource in range(amounts.shape[0]):
@@ -73,7 +73,7 @@ def enter(books: Books, queue: int, class_row: int, amounts: Amounts, sign: int)
         books.all_held[resource] += sign * amounts[resource]
 
 
-@kernel
+@part
 def exceeds(amounts: Amounts, limit: Amounts) -> bool:
     """Say whether at least one amount is greater than its limit."""
     for resource in range(amounts.shape[0]):

@@ -2,7 +2,7 @@
 
 from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.books import Books, enter, exceeds
-from armada.scheduling.kernels.compiled import kernel
+from armada.scheduling.kernels.compiled import kernel, part, woven
 from armada.scheduling.kernels.gangs import GAVE_WAY, Placing, place_gang
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
 from armada.scheduling.kernels.nodes import Nodes
@@ -33,7 +33,7 @@ def number_expected(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, 
         enter(books, jobs.queue[job], shapes.class_row[jobs.shape[job]], shapes.request[jobs.shape[job]], -1)
 
 
-@kernel
+@part
 def constraint(shapes: Shapes, books: Books, queue: int, class_row: int, members: int) -> int:
     """Return the first limit that a new gang meets (its request is in the books already), or NOT_CONSIDERED."""
     if books.cordoned[queue]:
@@ -55,7 +55,7 @@ def constraint(shapes: Shapes, books: Books, queue: int, class_row: int, members
     return codes.NOT_CONSIDERED
 
 
-@kernel
+@part
 def exceeds_floating(books: Books, floating: Flags, request: Rows) -> bool:
     """Say whether a gang asks for more of a floating resource than is left; its request is in the books already."""
     for resource in range(floating.shape[0]):
@@ -64,7 +64,7 @@ def exceeds_floating(books: Books, floating: Flags, request: Rows) -> bool:
     return False
 
 
-@kernel
+@part
 def refuse(jobs: Jobs, streams: Streams, first: int, reason: int) -> None:
     """Give every member of a gang the reason."""
     job = first
@@ -73,7 +73,7 @@ def refuse(jobs: Jobs, streams: Streams, first: int, reason: int) -> None:
         job = streams.next_member[job]
 
 
-@kernel
+@part
 def charge(jobs: Jobs, streams: Streams, books: Books, placing: Placing, queue: int, first: int, is_new: bool) -> None:
     """Take tokens for a gang that was placed, and for the jobs that gave way to it."""
     if is_new:
@@ -92,7 +92,7 @@ def charge(jobs: Jobs, streams: Streams, books: Books, placing: Placing, queue: 
             books.preemption_tokens[0] -= 1.0
 
 
-@kernel
+@woven
 def serve(
     jobs: Jobs,
     shapes: Shapes,

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from armada.scheduling.kernels import codes
-from armada.scheduling.kernels.compiled import kernel
+from armada.scheduling.kernels.compiled import part, woven
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
 from armada.scheduling.kernels.nodes import Nodes, change, fits
-from armada.scheduling.kernels.search import choose_among, first_fit
+from armada.scheduling.kernels.search import search
 from armada.scheduling.kernels.streams import Streams
 from armada.scheduling.kernels.victims import Victims, find, log_freed, lose, relink, unlink
 from armada.scheduling.snapshot import Amounts, Flags, Rows
@@ -34,7 +34,7 @@ class Placing(NamedTuple):
     noted: Amounts
 
 
-@kernel
+@part
 def note(placing: Placing, step: int, job: int) -> None:
     """Write one step into the journal."""
     placing.step[placing.noted[0]] = step
@@ -42,7 +42,7 @@ def note(placing: Placing, step: int, job: int) -> None:
     placing.noted[0] += 1
 
 
-@kernel
+@part
 def undo(jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, placing: Placing) -> None:
     """Take back everything in the journal, latest step first."""
     highest = nodes.free.shape[0] - 1
@@ -67,24 +67,7 @@ def undo(jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, placing: Pl
             relink(victims, victims.place_of[job])
 
 
-@kernel
-def search(
-    shapes: Shapes, nodes: Nodes, gangs: Gangs, bucket: int, shape: int, rule: int, label: int, value: int
-) -> int:
-    """Return the best node for the shape in one bucket, among those that carry the label's value when one is given."""
-    wanted, verdict = shapes.wanted[shape], shapes.verdict[rule]
-    if value >= 0:
-        domain = gangs.base[label] + value
-        return choose_among(
-            nodes, bucket, wanted, verdict, gangs.nodes, gangs.offsets[domain], gangs.offsets[domain + 1]
-        )
-    if shapes.has_few[rule]:
-        low, high = shapes.few_offsets[rule], shapes.few_offsets[rule + 1]
-        return choose_among(nodes, bucket, wanted, verdict, shapes.few_nodes, low, high)
-    return first_fit(nodes, bucket, wanted, verdict)
-
-
-@kernel
+@part
 def make_room(
     jobs: Jobs,
     shapes: Shapes,
@@ -120,7 +103,7 @@ def make_room(
     return int(highest)
 
 
-@kernel
+@woven
 def attempt(
     jobs: Jobs,
     shapes: Shapes,
@@ -137,36 +120,46 @@ def attempt(
     """Try to place one new job at a bucket: free room, then evicted jobs' room, then lower jobs' room.
 
     Return the preempted-at priority, or NOT_FOUND. On success the job has its node and method; it is not bound yet.
+    The buckets searched are the lowest (free room), the job's own (is there any hope?), then from 1 up to its own.
     """
     shape = jobs.shape[job]
-    node = search(shapes, nodes, gangs, 0, shape, rule, label, value)
-    if node >= 0:
-        jobs.node[job] = node
-        jobs.method[job] = codes.FREE_ROOM
-        return UNDISTURBED
+    wanted, verdict = shapes.wanted[shape], shapes.verdict[rule]
+    listed, low, high, is_listed = shapes.few_nodes, shapes.few_offsets[rule], shapes.few_offsets[rule + 1], True
+    if value >= 0:
+        domain = gangs.base[label] + value
+        listed, low, high = gangs.nodes, gangs.offsets[domain], gangs.offsets[domain + 1]
+    elif not shapes.has_few[rule]:
+        is_listed = False
+    steps = 2
     if not (placing.takes_fair_share or placing.takes_by_urgency):
-        return NOT_FOUND
-    if search(shapes, nodes, gangs, bucket, shape, rule, label, value) < 0:
-        return NOT_FOUND
-    if placing.takes_fair_share:
-        domain = gangs.domain_of_type[label if label >= 0 else 0]
-        node, place = find(jobs, shapes, nodes, victims, shape, rule, bucket, domain, value)
-        if node >= 0:
-            highest = make_room(jobs, shapes, nodes, victims, placing, job, node, place, bucket)
-            jobs.node[job] = node
-            jobs.method[job] = codes.FAIR_SHARE
-            return int(shapes.priority_of_bucket[highest])
-    if placing.takes_by_urgency:
-        for lower in range(1, bucket + 1):
-            node = search(shapes, nodes, gangs, lower, shape, rule, label, value)
+        steps = 1
+    elif placing.takes_by_urgency:
+        steps = 2 + bucket
+    disturbed = NOT_FOUND
+    for step in range(steps):
+        searched = 0 if step == 0 else bucket if step == 1 else step - 1
+        node = search(nodes, searched, wanted, verdict, listed, low, high, is_listed)
+        if step == 1:
+            if node < 0:
+                break
+            if not placing.takes_fair_share:
+                continue
+            types = gangs.domain_of_type[max(label, 0)]
+            node, place = find(jobs, shapes, nodes, victims, shape, rule, bucket, types, value)
             if node >= 0:
-                jobs.node[job] = node
-                jobs.method[job] = codes.URGENCY
-                return int(shapes.priority_of_bucket[lower])
-    return NOT_FOUND
+                highest = make_room(jobs, shapes, nodes, victims, placing, job, node, place, bucket)
+                disturbed = shapes.priority_of_bucket[highest]
+                jobs.method[job] = codes.FAIR_SHARE
+        elif node >= 0:
+            disturbed = shapes.priority_of_bucket[searched]
+            jobs.method[job] = codes.FREE_ROOM if step == 0 else codes.URGENCY
+        if node >= 0:
+            jobs.node[job] = node
+            break
+    return disturbed
 
 
-@kernel
+@woven
 def place_new(
     jobs: Jobs,
     shapes: Shapes,
@@ -179,37 +172,36 @@ def place_new(
     value: int,
     is_single: bool,
 ) -> int:
-    """Place a queued job, at home or away, and bind it; return the preempted-at priority, or NOT_FOUND."""
+    """Place a queued job, at home or else away, and bind it; return the preempted-at priority, or NOT_FOUND."""
     shape = jobs.shape[job]
+    away, last_away = shapes.away_offsets[shape], shapes.away_offsets[shape + 1]
+    if not placing.away or not (is_single or placing.gang_away):
+        last_away = away
     if shapes.barred[shape]:
-        return NOT_FOUND
+        last_away = away - 1
     disturbed = NOT_FOUND
-    bucket = shapes.bucket_of_class[shapes.class_row[shape]]
-    if placing.home:
-        disturbed = attempt(jobs, shapes, nodes, gangs, victims, placing, job, shapes.rule[shape], bucket, label, value)
-    jobs.away_entry[job] = -1
-    if disturbed == NOT_FOUND and placing.away and (is_single or placing.gang_away):
-        for entry in range(shapes.away_offsets[shape], shapes.away_offsets[shape + 1]):
-            bucket = shapes.away_bucket[entry]
-            disturbed = attempt(
-                jobs, shapes, nodes, gangs, victims, placing, job, shapes.away_rule[entry], bucket, label, value
-            )
-            if disturbed != NOT_FOUND:
+    for entry in range(away - 1, last_away):
+        at_home = entry < away
+        if at_home and not placing.home:
+            continue
+        rule = shapes.rule[shape] if at_home else shapes.away_rule[entry]
+        bucket = shapes.bucket_of_class[shapes.class_row[shape]] if at_home else shapes.away_bucket[entry]
+        disturbed = attempt(jobs, shapes, nodes, gangs, victims, placing, job, rule, bucket, label, value)
+        if disturbed != NOT_FOUND:
+            jobs.away_entry[job] = -1 if at_home else shapes.away_entry[entry]
+            if not at_home:
                 jobs.method[job] = codes.AWAY
-                jobs.away_entry[job] = shapes.away_entry[entry]
-                break
-    if disturbed == NOT_FOUND:
-        return NOT_FOUND
-    jobs.bucket[job] = bucket
-    jobs.state[job] = codes.RUNS
-    highest = nodes.free.shape[0] - 1
-    solid = not shapes.preemptible[shapes.class_row[shape]]
-    change(nodes, jobs.node[job], shapes.wanted[shape], -1, 0, highest if solid else bucket)
-    note(placing, PLACED, job)
+            jobs.bucket[job] = bucket
+            break
+    if disturbed != NOT_FOUND:
+        jobs.state[job] = codes.RUNS
+        top = jobs.bucket[job] if shapes.preemptible[shapes.class_row[shape]] else nodes.free.shape[0] - 1
+        change(nodes, jobs.node[job], shapes.wanted[shape], -1, 0, top)
+        note(placing, PLACED, job)
     return disturbed
 
 
-@kernel
+@part
 def put_back(jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, placing: Placing, job: int) -> bool:
     """Put an evicted job back onto its node, if it still fits there at its bucket."""
     shape, node, bucket = jobs.shape[job], jobs.node[job], jobs.bucket[job]
@@ -223,7 +215,17 @@ def put_back(jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, placing
     return True
 
 
-@kernel
+@part
+def stamp_value(jobs: Jobs, streams: Streams, first: int, label: int, value: int) -> None:
+    """Write down which value of the label a gang's members agree in."""
+    job = first
+    while job >= 0:
+        jobs.label[job] = label
+        jobs.value[job] = value
+        job = streams.next_member[job]
+
+
+@woven
 def place_members(
     jobs: Jobs,
     shapes: Shapes,
@@ -237,25 +239,25 @@ def place_members(
     label: int,
     value: int,
 ) -> float:
-    """Place every member of a gang, or none; return the mean preempted-at priority, or NOT_FOUND."""
+    """Place every member of a gang; return the mean preempted-at priority, or NOT_FOUND with some placed."""
     job, members, disturbed = first, 0, 0.0
     is_single = streams.next_member[first] < 0
     while job >= 0:
         members += 1
+        at = UNDISTURBED
         if is_new:
             at = place_new(jobs, shapes, nodes, gangs, victims, placing, job, label, value, is_single)
-            disturbed += at
-            if at == NOT_FOUND:
-                undo(jobs, shapes, nodes, victims, placing)
-                return float(NOT_FOUND)
         elif not put_back(jobs, shapes, nodes, victims, placing, job):
-            undo(jobs, shapes, nodes, victims, placing)
-            return float(NOT_FOUND)
+            at = NOT_FOUND
+        if at == NOT_FOUND:
+            disturbed = float(NOT_FOUND * members)
+            break
+        disturbed += at
         job = streams.next_member[job]
     return disturbed / members
 
 
-@kernel
+@woven
 def place_gang(
     jobs: Jobs,
     shapes: Shapes,
@@ -270,45 +272,33 @@ def place_gang(
     """Place a gang; return why it could not be placed, or `codes.NOT_CONSIDERED` when it was.
 
     A gang whose members must agree in a label is tried on every value of it: the first that disturbs nobody is
-    taken, else the one that disturbs the lowest priorities.
+    taken, else the one that disturbs the lowest priorities, which is then tried once more. Any other gang has one try.
     """
     placing.noted[0] = 0
     gang = jobs.gang[first]
-    is_single = streams.next_member[first] < 0
     label = gangs.label[gang] if gang >= 0 and is_new else -1
-    if label < 0:
-        if place_members(jobs, shapes, nodes, gangs, victims, streams, placing, first, is_new, -1, -1) != NOT_FOUND:
-            return codes.NOT_CONSIDERED
-        if is_single and shapes.barred[jobs.shape[first]]:
-            return codes.UNSCHEDULED_RESOURCE
-        return codes.NO_FIT if is_single else codes.GANG_NO_FIT
-    best, best_value, any_node = 0.0, -1, False
-    for domain in range(gangs.base[label], gangs.base[label + 1]):
-        if gangs.offsets[domain] == gangs.offsets[domain + 1]:
+    turn, last = -1, 0
+    if label >= 0:
+        turn, last = gangs.base[label], gangs.base[label + 1]
+    best, best_turn, seen_nodes = 0.0, -1, False
+    while turn < last:
+        value = turn - gangs.base[label] if label >= 0 else -1
+        if label >= 0 and gangs.offsets[turn] == gangs.offsets[turn + 1]:
+            turn += 1
             continue
-        any_node = True
-        value = domain - gangs.base[label]
+        seen_nodes = True
         disturbed = place_members(jobs, shapes, nodes, gangs, victims, streams, placing, first, is_new, label, value)
-        if disturbed == NOT_FOUND:
-            continue
-        if disturbed == UNDISTURBED:
+        if disturbed != NOT_FOUND and (label < 0 or disturbed == UNDISTURBED or turn == best_turn):
             stamp_value(jobs, streams, first, label, value)
             return codes.NOT_CONSIDERED
         undo(jobs, shapes, nodes, victims, placing)
-        if best_value < 0 or disturbed < best:
-            best, best_value = disturbed, value
-    if best_value < 0:
-        return codes.LABEL_NO_FIT if any_node else codes.LABEL_UNKNOWN
-    place_members(jobs, shapes, nodes, gangs, victims, streams, placing, first, is_new, label, best_value)
-    stamp_value(jobs, streams, first, label, best_value)
-    return codes.NOT_CONSIDERED
-
-
-@kernel
-def stamp_value(jobs: Jobs, streams: Streams, first: int, label: int, value: int) -> None:
-    """Write down which value of the label a gang's members agree in."""
-    job = first
-    while job >= 0:
-        jobs.label[job] = label
-        jobs.value[job] = value
-        job = streams.next_member[job]
+        if disturbed != NOT_FOUND and (best_turn < 0 or disturbed < best):
+            best, best_turn = disturbed, turn
+        turn += 1 if label >= 0 else last + 1
+        if turn == last and best_turn >= 0:
+            turn, last = best_turn, best_turn + 1
+    if label >= 0:
+        return codes.LABEL_NO_FIT if seen_nodes else codes.LABEL_UNKNOWN
+    if streams.next_member[first] >= 0:
+        return codes.GANG_NO_FIT
+    return codes.UNSCHEDULED_RESOURCE if shapes.barred[jobs.shape[first]] else codes.NO_FIT

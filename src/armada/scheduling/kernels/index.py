@@ -5,14 +5,14 @@ not all multiples of its resolution the amounts are rounded down (those columns 
 they stand exact. With a single lane all columns are rounded: then the key is the reference's own order.
 """
 
-from armada.scheduling.kernels.compiled import kernel
+from armada.scheduling.kernels.compiled import part
 from armada.scheduling.kernels.nodes import Nodes, rounded
 
 REBUILT_SHARE = 4
 """The index is sorted anew when more than one in so many nodes changed."""
 
 
-@kernel
+@part
 def is_below(nodes: Nodes, bucket: int, node: int, other: int) -> bool:
     """Say whether one node's key is below another's."""
     for column in range(nodes.key.shape[2]):
@@ -22,7 +22,7 @@ def is_below(nodes: Nodes, bucket: int, node: int, other: int) -> bool:
     return False
 
 
-@kernel
+@part
 def lower_bound(nodes: Nodes, bucket: int, low: int, high: int) -> int:
     """Return the first place from `low` to `high` whose key is at least `nodes.bound`."""
     width = nodes.key.shape[2]
@@ -42,7 +42,7 @@ def lower_bound(nodes: Nodes, bucket: int, low: int, high: int) -> int:
     return low
 
 
-@kernel
+@part
 def write_key(nodes: Nodes, bucket: int, node: int) -> bool:
     """Bring a node's key up to date; say whether it changed."""
     last = nodes.key.shape[2] - 1
@@ -55,7 +55,7 @@ def write_key(nodes: Nodes, bucket: int, node: int) -> bool:
     return changed
 
 
-@kernel
+@part
 def build(nodes: Nodes, bucket: int) -> None:
     """Sort all nodes of a bucket anew, by merging runs."""
     count = nodes.order.shape[1]
@@ -86,7 +86,7 @@ def build(nodes: Nodes, bucket: int) -> None:
         nodes.order[bucket, place] = source[place]
 
 
-@kernel
+@part
 def move(nodes: Nodes, bucket: int, node: int) -> None:
     """Move one node to where its key belongs now."""
     count, width = nodes.order.shape[1], nodes.key.shape[2]
@@ -114,7 +114,7 @@ def move(nodes: Nodes, bucket: int, node: int) -> None:
     order[goal] = node
 
 
-@kernel
+@part
 def refresh(nodes: Nodes, bucket: int) -> None:
     """Bring a bucket's index up to date before it is read."""
     if not nodes.built[bucket] or nodes.stale_count[bucket] * REBUILT_SHARE > nodes.order.shape[1]:

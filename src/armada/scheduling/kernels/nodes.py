@@ -7,7 +7,7 @@ columns of the index (see `index`).
 
 from typing import NamedTuple
 
-from armada.scheduling.kernels.compiled import kernel
+from armada.scheduling.kernels.compiled import part
 from armada.scheduling.snapshot import Amounts, Flags, Rows
 
 
@@ -47,7 +47,7 @@ class Nodes(NamedTuple):
     lane_list: Rows
 
 
-@kernel
+@part
 def fits(free: Amounts, bucket: int, node: int, want: Amounts) -> bool:
     """Say whether no wanted amount is greater than what the bucket has free on the node."""
     for resource in range(want.shape[0]):
@@ -56,7 +56,7 @@ def fits(free: Amounts, bucket: int, node: int, want: Amounts) -> bool:
     return True
 
 
-@kernel
+@part
 def change(nodes: Nodes, node: int, want: Amounts, sign: int, lowest: int, highest: int) -> None:
     """Add `sign` times the amounts to what buckets `lowest` to `highest` have free on the node."""
     for bucket in range(lowest, highest + 1):
@@ -68,7 +68,7 @@ def change(nodes: Nodes, node: int, want: Amounts, sign: int, lowest: int, highe
             nodes.stale_count[bucket] += 1
 
 
-@kernel
+@part
 def rounded(amount: int, step: int) -> int:
     """Return the greatest multiple of `step` that is not above the amount."""
     return amount - amount % step

@@ -7,7 +7,7 @@ index here is sorted over all lanes at once: its first candidate is the answer u
 earlier in the lane's own order; only then the block of equal rounded amounts is looked at lane by lane.
 """
 
-from armada.scheduling.kernels.compiled import kernel
+from armada.scheduling.kernels.compiled import part
 from armada.scheduling.kernels.index import lower_bound, refresh
 from armada.scheduling.kernels.nodes import Nodes, fits, rounded
 from armada.scheduling.snapshot import Amounts, Rows
@@ -15,7 +15,7 @@ from armada.scheduling.snapshot import Amounts, Rows
 LOWEST = -(2**63)
 
 
-@kernel
+@part
 def comes_first_in_lane(nodes: Nodes, bucket: int, node: int, other: int) -> bool:
     """Compare two nodes of a lane: rounded amounts, then rows."""
     for index in range(nodes.column.shape[0]):
@@ -27,7 +27,7 @@ def comes_first_in_lane(nodes: Nodes, bucket: int, node: int, other: int) -> boo
     return node < other
 
 
-@kernel
+@part
 def comes_first_exactly(nodes: Nodes, bucket: int, node: int, other: int) -> bool:
     """Compare two nodes of any lanes: exact amounts, then ranks of ids."""
     for index in range(nodes.column.shape[0]):
@@ -38,7 +38,7 @@ def comes_first_exactly(nodes: Nodes, bucket: int, node: int, other: int) -> boo
     return bool(nodes.rank[node] < nodes.rank[other])
 
 
-@kernel
+@part
 def is_walked(nodes: Nodes, bucket: int, node: int, want: Amounts) -> bool:
     """Say whether the node has enough of every indexed resource, so that the reference's walk meets it."""
     for index in range(nodes.column.shape[0]):
@@ -48,7 +48,7 @@ def is_walked(nodes: Nodes, bucket: int, node: int, want: Amounts) -> bool:
     return True
 
 
-@kernel
+@part
 def choose_among(nodes: Nodes, bucket: int, want: Amounts, verdict: Rows, candidates: Rows, low: int, high: int) -> int:
     """Return the reference's choice among `candidates[low:high]`, lane by lane, or -1."""
     lanes = 0
@@ -87,7 +87,7 @@ def choose_among(nodes: Nodes, bucket: int, want: Amounts, verdict: Rows, candid
     return chosen
 
 
-@kernel
+@part
 def is_contested(nodes: Nodes, bucket: int, place: int, want: Amounts) -> bool:
     """Say whether a node of the same lane comes before the one at `place` although its exact key is greater."""
     count, width = nodes.order.shape[1], nodes.key.shape[2]
@@ -124,21 +124,9 @@ def is_contested(nodes: Nodes, bucket: int, place: int, want: Amounts) -> bool:
     return False
 
 
-@kernel
-def choose_in_block(nodes: Nodes, bucket: int, place: int, want: Amounts, verdict: Rows) -> int:
-    """Return the reference's choice among the nodes whose rounded columns equal those of the node at `place`."""
-    node = nodes.order[bucket, place]
-    for column in range(nodes.key.shape[2]):
-        nodes.bound[column] = nodes.key[bucket, node, column] if column < nodes.block else LOWEST
-    low = lower_bound(nodes, bucket, 0, place)
-    nodes.bound[nodes.block - 1] += 1
-    high = lower_bound(nodes, bucket, place, nodes.order.shape[1])
-    return choose_among(nodes, bucket, want, verdict, nodes.order[bucket], low, high)
-
-
-@kernel
+@part
 def first_fit(nodes: Nodes, bucket: int, want: Amounts, verdict: Rows) -> int:
-    """Return the best fitting node of a bucket, or -1.
+    """Return the place in the index of the first node that fits, or -1.
 
     The walk over the index jumps: where a node lacks a resource, to the next key that may have enough of it.
     """
@@ -146,25 +134,51 @@ def first_fit(nodes: Nodes, bucket: int, want: Amounts, verdict: Rows) -> int:
     count, last = nodes.order.shape[1], nodes.key.shape[2] - 1
     for column in range(last):
         nodes.least[column] = rounded(want[nodes.key_column[column]], nodes.key_step[column])
-        nodes.bound[column] = nodes.least[column]
-    nodes.bound[last] = LOWEST
-    place = lower_bound(nodes, bucket, 0, count)
+    node, lacking, place = -1, 0, -1
     while place < count:
+        if lacking < 0:
+            place += 1
+        else:
+            for column in range(last):
+                nodes.bound[column] = nodes.key[bucket, node, column] if column < lacking else nodes.least[column]
+            nodes.bound[last] = LOWEST
+            place = lower_bound(nodes, bucket, place + 1, count)
+        if place >= count:
+            break
         node = nodes.order[bucket, place]
         lacking = -1
         for column in range(last):
             if nodes.key[bucket, node, column] < nodes.least[column]:
                 lacking = column
                 break
-        if lacking >= 0:
-            for column in range(last):
-                nodes.bound[column] = nodes.key[bucket, node, column] if column < lacking else nodes.least[column]
-            nodes.bound[last] = LOWEST
-            place = lower_bound(nodes, bucket, place + 1, count)
-        elif verdict[nodes.type[node]] < 0 and fits(nodes.free, bucket, node, want):
-            if nodes.lanes_merge and is_contested(nodes, bucket, place, want):
-                return choose_in_block(nodes, bucket, place, want, verdict)
-            return int(node)
-        else:
-            place += 1
+        if lacking < 0 and verdict[nodes.type[node]] < 0 and fits(nodes.free, bucket, node, want):
+            return place
     return -1
+
+
+@part
+def find_block(nodes: Nodes, bucket: int, place: int) -> tuple[int, int]:
+    """Return where the nodes begin and end whose rounded columns equal those of the node at `place`."""
+    node = nodes.order[bucket, place]
+    for column in range(nodes.key.shape[2]):
+        nodes.bound[column] = nodes.key[bucket, node, column] if column < nodes.block else LOWEST
+    low = lower_bound(nodes, bucket, 0, place)
+    nodes.bound[nodes.block - 1] += 1
+    return low, lower_bound(nodes, bucket, place, nodes.order.shape[1])
+
+
+@part
+def search(
+    nodes: Nodes, bucket: int, want: Amounts, verdict: Rows, listed: Rows, low: int, high: int, is_listed: bool
+) -> int:
+    """Return the best node for a request in one bucket, or -1; among `listed[low:high]` only when `is_listed`."""
+    candidates = listed
+    if not is_listed:
+        place = first_fit(nodes, bucket, want, verdict)
+        if place < 0:
+            return -1
+        candidates = nodes.order[bucket]
+        if not nodes.lanes_merge or not is_contested(nodes, bucket, place, want):
+            return int(candidates[place])
+        low, high = find_block(nodes, bucket, place)
+    return choose_among(nodes, bucket, want, verdict, candidates, low, high)

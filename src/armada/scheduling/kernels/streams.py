@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.books import GREATEST, Books, share_with
-from armada.scheduling.kernels.compiled import kernel
+from armada.scheduling.kernels.compiled import part
 from armada.scheduling.kernels.jobs import Jobs, Shapes
 from armada.scheduling.snapshot import Amounts, Flags, Floats, Rows
 
@@ -58,7 +58,7 @@ class Streams(NamedTuple):
     back_goes_first: Flags
 
 
-@kernel
+@part
 def joins(streams: Streams, stream: int, gang: int, job: int) -> bool:
     """Add a member to its gang's chain; say whether the gang is complete now."""
     if streams.seen[stream, gang] == 0:
@@ -71,7 +71,7 @@ def joins(streams: Streams, stream: int, gang: int, job: int) -> bool:
     return bool(streams.seen[stream, gang] == streams.needed[stream, gang])
 
 
-@kernel
+@part
 def read_next(jobs: Jobs, streams: Streams, queue: int, only_back: bool) -> bool:
     """Read on until the queue's next gang is complete; say whether there is one."""
     while streams.back_at[queue] < streams.back_end[queue]:
@@ -103,7 +103,7 @@ def read_next(jobs: Jobs, streams: Streams, queue: int, only_back: bool) -> bool
     return False
 
 
-@kernel
+@part
 def first_member(streams: Streams, queue: int) -> int:
     """Return the first member of the queue's next gang; `next_member` leads to the others."""
     gang = streams.head_gang[queue]
@@ -113,7 +113,7 @@ def first_member(streams: Streams, queue: int) -> int:
     return int(streams.first[streams.head_is_new[queue], gang])
 
 
-@kernel
+@part
 def describe_head(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, queue: int) -> None:
     """Work out request, priority and costs of the queue's next gang."""
     request = streams.head_request[queue]
@@ -131,7 +131,7 @@ def describe_head(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, qu
     price_head(books, streams, queue)
 
 
-@kernel
+@part
 def price_head(books: Books, streams: Streams, queue: int) -> None:
     """Work out what the queue's next gang would bring the queue's cost to."""
     request = streams.head_request[queue]
@@ -145,7 +145,7 @@ def price_head(books: Books, streams: Streams, queue: int) -> None:
         )
 
 
-@kernel
+@part
 def goes_first(books: Books, streams: Streams, queue: int, other: int) -> bool:
     """Say whether one queue is served before another."""
     if streams.gives_way[queue] != streams.gives_way[other]:
@@ -170,7 +170,7 @@ def goes_first(books: Books, streams: Streams, queue: int, other: int) -> bool:
     return queue < other
 
 
-@kernel
+@part
 def settle(books: Books, streams: Streams, index: int) -> None:
     """Restore the heap of queues below an entry."""
     heap, size = streams.heap, streams.heap_size[0]
@@ -188,7 +188,7 @@ def settle(books: Books, streams: Streams, index: int) -> None:
     heap[index] = queue
 
 
-@kernel
+@part
 def drop_top(books: Books, streams: Streams) -> None:
     """Take the queue that is next out of the heap for good."""
     streams.heap_size[0] -= 1
@@ -197,14 +197,14 @@ def drop_top(books: Books, streams: Streams) -> None:
         settle(books, streams, 0)
 
 
-@kernel
+@part
 def heapify(books: Books, streams: Streams) -> None:
     """Put all queues of the heap in order."""
     for index in range(streams.heap_size[0] // 2 - 1, -1, -1):
         settle(books, streams, index)
 
 
-@kernel
+@part
 def open_streams(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, only_back: bool) -> None:
     """Read every queue's first gang and put the queues in order."""
     streams.heap_size[0] = 0
@@ -216,7 +216,7 @@ def open_streams(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, onl
     heapify(books, streams)
 
 
-@kernel
+@part
 def advance(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, only_back: bool) -> None:
     """Read the next gang of the queue on top; then drop queues on top that may only give back and have nothing to."""
     queue = streams.heap[0]

@@ -10,7 +10,7 @@ reach the top; where room may have grown, the node is logged as `freed` and ente
 from typing import NamedTuple
 
 from armada.scheduling.kernels import codes
-from armada.scheduling.kernels.compiled import kernel
+from armada.scheduling.kernels.compiled import kernel, part
 from armada.scheduling.kernels.jobs import Jobs, Shapes
 from armada.scheduling.kernels.nodes import Nodes, change
 from armada.scheduling.snapshot import Amounts, Flags, Rows
@@ -64,7 +64,7 @@ def link(jobs: Jobs, victims: Victims) -> None:
             victims.gang_start[gang] = place
 
 
-@kernel
+@part
 def unlink(victims: Victims, place: int) -> None:
     """Take a place out of the walk."""
     before, after = victims.before[place], victims.after[place]
@@ -73,7 +73,7 @@ def unlink(victims: Victims, place: int) -> None:
     victims.is_out[place] = 0
 
 
-@kernel
+@part
 def relink(victims: Victims, place: int) -> None:
     """Put a place back into the walk; undoes the latest `unlink` that was not undone."""
     victims.after[victims.before[place]] = place
@@ -81,14 +81,14 @@ def relink(victims: Victims, place: int) -> None:
     victims.is_out[place] = 1
 
 
-@kernel
+@part
 def log_freed(victims: Victims, node: int) -> None:
     """Note that room on the node may have grown."""
     victims.freed[victims.freed_count[0] % victims.freed.shape[0]] = node
     victims.freed_count[0] += 1
 
 
-@kernel
+@part
 def stop_on_node(jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, node: int, shape: int, bucket: int) -> int:
     """Return the place at which the walk would have room enough on this node, or -1."""
     room = victims.gathered[node]
@@ -110,7 +110,7 @@ def stop_on_node(jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, nod
     return -1
 
 
-@kernel
+@part
 def sift_down(places: Rows, nodes: Rows, size: int, index: int) -> None:
     """Restore the heap (greatest place on top) below an entry that may be too small for where it stands."""
     place, node = places[index], nodes[index]
@@ -127,7 +127,7 @@ def sift_down(places: Rows, nodes: Rows, size: int, index: int) -> None:
     places[index], nodes[index] = place, node
 
 
-@kernel
+@part
 def sift_up(places: Rows, nodes: Rows, index: int) -> None:
     """Restore the heap above an entry that may be too great for where it stands."""
     place, node = places[index], nodes[index]
@@ -140,7 +140,7 @@ def sift_up(places: Rows, nodes: Rows, index: int) -> None:
     places[index], nodes[index] = place, node
 
 
-@kernel
+@part
 def fill_heap(
     jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, slot: int, shape: int, rule: int, bucket: int
 ) -> None:
@@ -161,7 +161,7 @@ def fill_heap(
     victims.heap_cursor[slot] = victims.freed_count[0]
 
 
-@kernel
+@part
 def heap_for(
     jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, shape: int, rule: int, bucket: int, makes: bool
 ) -> int:
@@ -181,12 +181,15 @@ def heap_for(
     if slot < 0 and not makes:
         return -1
     victims.clock[0] += 1
-    room = victims.heap_place.shape[1]
-    if slot < 0:
+    missed = 0
+    is_fresh = slot < 0
+    if is_fresh:
         slot = oldest
-        fill_heap(jobs, shapes, nodes, victims, slot, shape, rule, bucket)
-    missed = victims.freed_count[0] - victims.heap_cursor[slot]
-    if missed > victims.freed.shape[0] or victims.heap_size[slot] + missed > room:
+    else:
+        missed = victims.freed_count[0] - victims.heap_cursor[slot]
+        if missed > victims.freed.shape[0] or victims.heap_size[slot] + missed > victims.heap_place.shape[1]:
+            is_fresh = True
+    if is_fresh:
         fill_heap(jobs, shapes, nodes, victims, slot, shape, rule, bucket)
         missed = 0
     places, rows = victims.heap_place[slot], victims.heap_node[slot]
@@ -205,7 +208,7 @@ def heap_for(
     return slot
 
 
-@kernel
+@part
 def top_of_heap(
     jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, slot: int, shape: int, bucket: int
 ) -> tuple[int, int]:
@@ -226,7 +229,7 @@ def top_of_heap(
     return -1, -1
 
 
-@kernel
+@part
 def find(
     jobs: Jobs,
     shapes: Shapes,
@@ -279,7 +282,7 @@ def find(
     return -1, -1
 
 
-@kernel
+@part
 def lose(jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, place: int, winner: int) -> int:
     """Take an evicted job's place away for good; return the job."""
     job = victims.job[place]
