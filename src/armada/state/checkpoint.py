@@ -78,8 +78,8 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     executors: tuple[tuple[ExecutorRecord, bool], ...]
     clients: RememberedColumns
     batches: RememberedColumns
-    job_ids: str
-    job_id_lengths: bytes
+    job_ids: bytes
+    odd_job_ids: tuple[tuple[int, str], ...]
     jobs: dict[str, bytes]
     queue_names: tuple[str, ...]
     sets: tuple[tuple[int, str], ...]
@@ -159,7 +159,7 @@ def _content(fold: Fold) -> Content:
     jobs, runs = fold.jobs, fold.runs
     job_rows = jobs.in_submit_order(jobs.used_rows())
     run_rows = np.array(runs.in_lease_order(runs.used_rows().tolist()), np.int32)
-    ids = [jobs.job_id(row) for row in job_rows.tolist()]
+    ids, odd_ids = jobs.ids.pack(job_rows)
     sets = _Numbering(jobs, "job_set", job_rows, jobs.sets.high)
     kinds = _Numbering(jobs, "kind", job_rows, jobs.kinds.high)
     origins = _Numbering(jobs, "origin", job_rows, jobs.origins.high)
@@ -186,8 +186,8 @@ def _content(fold: Fold) -> Content:
         executors=fold.fleet.columns(),
         clients=fold.clients.columns(),
         batches=fold.batches.columns(),
-        job_ids="".join(ids),
-        job_id_lengths=_packed(np.fromiter(map(len, ids), np.int32, len(ids))),
+        job_ids=ids,
+        odd_job_ids=odd_ids,
         jobs={
             **{name: _packed(jobs.column(name)[job_rows]) for name in _JOB_COLUMNS},
             "job_set": sets.cells,
@@ -257,19 +257,13 @@ def _restore_values(interner: Interner[Any], values: Sequence[object], cells: ND
 def _restore_jobs(fold: Fold, content: Content) -> None:
     jobs = fold.jobs
     columns = _unpacked(jobs, content.jobs)
-    lengths = np.frombuffer(content.job_id_lengths, "<i4")
-    ends = np.cumsum(lengths, dtype=np.int64)
-    text = content.job_ids
-    ids = [text[start:end] for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True)]
-
+    count = len(columns["state"])
     set_queues = np.array([queue for queue, _ in content.sets], np.int32)
-    columns["queue"] = set_queues[columns["job_set"]] if ids else np.zeros(0, np.int32)
+    columns["queue"] = set_queues[columns["job_set"]] if count else np.zeros(0, np.int32)
     for number, name in enumerate(content.queue_names):
         jobs.hold_queue(name)
         held = int(np.count_nonzero(columns["queue"] == number)) + (name in fold.fleet.queues) - 1
         jobs.queues.hold_number(number, held)
-    for queue, name in content.sets:
-        jobs.hold_set(content.queue_names[queue], name)
     _restore_values(jobs.sets, [(content.queue_names[queue], name) for queue, name in content.sets], columns["job_set"])
     _restore_values(jobs.origins, content.origins, columns["origin"])
     shape_numbers = [jobs.hold_shape(kind.shape) for kind in content.kinds]
@@ -279,19 +273,20 @@ def _restore_jobs(fold: Fold, content: Content) -> None:
     ]
     _restore_values(jobs.kinds, kinds, columns["kind"])
     jobs.restore_restrictions()
-    for shape, count in zip(shape_numbers, np.bincount(columns["kind"], minlength=len(kinds)).tolist(), strict=True):
-        jobs.shapes.hold_number(shape, count)
+    for shape, users in zip(shape_numbers, np.bincount(columns["kind"], minlength=len(kinds)).tolist(), strict=True):
+        jobs.shapes.hold_number(shape, users)
     gang_keys = [(gang.queue, gang.spec.id) for gang in content.gangs]
     _restore_values(jobs.gangs.numbers, gang_keys, columns["gang"])
     for number, gang in enumerate(content.gangs):
         jobs.gangs.restore(number, gang.spec, gang.priority_class, gang.submitted)
     priorities = np.array([fold.class_priority(kind.shape.priority_class) for kind in content.kinds], np.int32)
-    if ids:
+    if count:
         columns["class_priority"] = priorities[columns["kind"]]
         columns["shape"] = np.array(shape_numbers, np.int32)[columns["kind"]]
-        columns["run"] = np.full(len(ids), NONE, np.int32)
-    jobs.fill(columns, len(ids))
-    jobs.restore_links(ids)
+        columns["run"] = np.full(count, NONE, np.int32)
+    jobs.fill(columns, count)
+    jobs.ids.unpack(content.job_ids, content.odd_job_ids)
+    jobs.restore_links()
     jobs.next_sequence = content.next_job_sequence
 
 

@@ -148,7 +148,7 @@ class Fold:
         priority_class = template.shape.priority_class
         shared = Submission(
             queue=queue,
-            job_set=jobs.hold_set(self._queue, self._job_set),
+            job_set=jobs.sets.hold((self._queue, self._job_set)),
             kind=kind,
             shape=shape,
             origin=jobs.origins.hold(
@@ -176,7 +176,7 @@ class Fold:
 
     def _admits(self, job: NewJob, shared: Submission, template: JobTemplate) -> bool:
         """Say if a new job fits, and remember its client id."""
-        if job.job_id in self.jobs.rows:
+        if self.jobs.ids.find(job.job_id) != NONE:
             return False
         key = fingerprint(self._queue, job.client_id) if job.client_id else b""
         if key and key in self.clients:
@@ -194,8 +194,8 @@ class Fold:
 
     def _find_job(self, job_id: str, mask: int) -> int:
         """Return the row of a job of the entry's job set whose state is in the mask, or NONE."""
-        row = self.jobs.rows.get(job_id)
-        if row is None or self.jobs.job_set[row] != self._set or not mask >> self.jobs.state[row] & 1:
+        row = self.jobs.ids.find(job_id)
+        if row == NONE or self.jobs.job_set[row] != self._set or not mask >> self.jobs.state[row] & 1:
             return NONE
         return row
 
@@ -296,7 +296,7 @@ class Fold:
         if run is None or not _RUN_MASKS[kind] >> self.runs.state[run] & 1:
             return NONE
         job, jobs = self.runs.job[run], self.jobs
-        if jobs.run[job] != run or jobs.job_set[job] != self._set or jobs.job_id(job) != job_id:
+        if jobs.run[job] != run or jobs.job_set[job] != self._set or jobs.ids.id(job) != job_id:
             return NONE
         return run if _JOB_MASKS[kind] >> jobs.state[job] & 1 else NONE
 

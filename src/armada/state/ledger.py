@@ -101,17 +101,17 @@ class Ledger(LeaderQuestions):
 
     def has_job(self, job_id: str) -> bool:
         """Return True when the job is in the ledger."""
-        return job_id in self._jobs.rows
+        return self._jobs.ids.find(job_id) != NONE
 
     def job_state(self, job_id: str) -> JobState | None:
         """Return a job's state, or None when the ledger does not hold it (it never came, or has ended and left)."""
-        row = self._jobs.rows.get(job_id)
-        return None if row is None else JobState(self._jobs.state[row])
+        row = self._jobs.ids.find(job_id)
+        return None if row == NONE else JobState(self._jobs.state[row])
 
     def job(self, job_id: str) -> JobRecord | None:
         """Return a job."""
-        row = self._jobs.rows.get(job_id)
-        return None if row is None else self._job_record(row)
+        row = self._jobs.ids.find(job_id)
+        return None if row == NONE else self._job_record(row)
 
     def _job_record(self, row: int) -> JobRecord:
         jobs = self._jobs
@@ -120,7 +120,7 @@ class Ledger(LeaderQuestions):
         origin = jobs.origins[jobs.origin[row]]
         gang, run, flags = jobs.gang[row], jobs.run[row], jobs.flags[row]
         return JobRecord(
-            job_id=jobs.job_id(row),
+            job_id=jobs.ids.id(row),
             queue=queue,
             job_set=job_set,
             state=JobState(jobs.state[row]),
@@ -155,7 +155,7 @@ class Ledger(LeaderQuestions):
         """Return the id of the job that stood in a row when `next_sequence` was `as_of`, unless it has left since."""
         if row >= self._jobs.high or not 0 < self._jobs.sequence[row] < as_of:
             return None
-        return self._jobs.job_id(row)
+        return self._jobs.ids.id(row)
 
     def jobs_in_set(self, queue: str, job_set: str, *, live_only: bool = True) -> tuple[str, ...]:
         """Return the ids of a job set's jobs in submit order."""
@@ -168,7 +168,7 @@ class Ledger(LeaderQuestions):
     def _job_ids(self, rows: Iterable[int], *, live_only: bool) -> tuple[str, ...]:
         jobs = self._jobs
         limit = JobState.SUCCEEDED if live_only else len(JobState)
-        return tuple(jobs.job_id(row) for row in rows if jobs.state[row] < limit)
+        return tuple(jobs.ids.id(row) for row in rows if jobs.state[row] < limit)
 
     def client_job(self, queue: str, client_id: str) -> str | None:
         """Return the id of the job that a queue's client id named in the last days, ended or not."""
@@ -184,13 +184,13 @@ class Ledger(LeaderQuestions):
             gang=gang.spec,
             priority_class=gang.priority_class,
             submitted=gang.submitted,
-            member_ids=tuple(self._jobs.job_id(row) for row in gang.rows),
+            member_ids=tuple(self._jobs.ids.id(row) for row in gang.rows),
         )
 
     def gang_members(self, queue: str, gang_id: str) -> tuple[str, ...]:
         """Return the ids of a gang's members that the ledger holds, in submit order."""
         gang = self._find_gang(queue, gang_id)
-        return () if gang is None else tuple(self._jobs.job_id(row) for row in gang.rows)
+        return () if gang is None else tuple(self._jobs.ids.id(row) for row in gang.rows)
 
     def _find_gang(self, queue: str, gang_id: str) -> GangRows | None:
         number = self._jobs.queues.find(queue)
@@ -218,7 +218,7 @@ class Ledger(LeaderQuestions):
         job = self._runs.job[row]
         queue, job_set = self._jobs.sets[self._jobs.job_set[job]]
         return RunHead(
-            job_id=self._jobs.job_id(job),
+            job_id=self._jobs.ids.id(job),
             queue=queue,
             job_set=job_set,
             executor_id=self._runs.executors[self._runs.executor[row]],
@@ -238,7 +238,7 @@ class Ledger(LeaderQuestions):
         tolerations, overlay = runs.extras.get(row, _NO_EXTRAS)
         return RunRecord(
             run_id=runs.run_id(row),
-            job_id=jobs.job_id(job),
+            job_id=jobs.ids.id(job),
             queue=queue,
             job_set=job_set,
             attempt=runs.attempt[row],
@@ -260,8 +260,8 @@ class Ledger(LeaderQuestions):
 
     def runs_of_job(self, job_id: str) -> tuple[RunRecord, ...]:
         """Return a job's runs that the ledger holds, oldest first."""
-        job = self._jobs.rows.get(job_id)
-        row = NONE if job is None else self._jobs.run[job]
+        job = self._jobs.ids.find(job_id)
+        row = NONE if job == NONE else self._jobs.run[job]
         found = []
         while row != NONE:
             found.append(self._run_record(row))
@@ -350,7 +350,8 @@ class Ledger(LeaderQuestions):
         held: dict[int, int] = {}
         for row in runs.used_rows().tolist():
             held[runs.job[row]] = held.get(runs.job[row], 0) + 1
-        for job_id, row in jobs.rows.items():
+        for row in jobs.used_rows().tolist():
+            job_id = jobs.ids.id(row)
             chain = []
             run = jobs.run[row]
             while run != NONE:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armada.model.events import Entry, Event, JobsSubmitted, Position, RunsReleased
+from armada.state.ids import open_slots
 from armada.state.table import NONE, ensure
 
 _FIRST_CAPACITY: Final = 1_024
@@ -72,18 +73,12 @@ class Remembered:
         self._index()
 
     def _index(self) -> None:
-        """Build the hash table of all items, all in step: who finds a slot taken tries the next."""
-        self._slots = np.zeros(_SLOTS_PER_ITEM * len(self._times), np.int32)
+        """Build the hash table of all items."""
+        places = self._places()
+        self._slots = open_slots(self._keys[places, 0].astype(np.int64), places, _SLOTS_PER_ITEM * len(self._times))
         self._slot = self._slots.data
         self._mask = len(self._slots) - 1
         self._marks = 0
-        waiting = self._places()
-        slots = (self._keys[waiting, 0] & np.uint64(self._mask)).astype(np.int64)
-        while len(waiting):
-            free = self._slots[slots] == 0
-            self._slots[slots[free]] = waiting[free] + 1
-            left = self._slots[slots] != waiting + 1
-            waiting, slots = waiting[left], (slots[left] + 1) & self._mask
 
     def _places(self) -> NDArray[np.int32]:
         """Return the ring places of all items, oldest first."""

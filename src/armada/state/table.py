@@ -15,9 +15,10 @@ NONE: Final = -1
 """In a column of row numbers: no row."""
 
 _FIRST_CAPACITY: Final = 64
-_GROWTH: Final = 1.25
+_GROWTH: Final = 1.125
 _DOUBLES_BELOW: Final = 65_536
 _TAIL_LIMIT: Final = 4_096
+_TAIL_LIMIT_MOST: Final = 65_536
 
 Rows = NDArray[np.int32]
 """Row numbers of a table."""
@@ -246,7 +247,7 @@ class Order:
     def add(self, row: int) -> None:
         """Put in a row that stands in no order; its keys must not change while it is here."""
         self._tail[row] = None
-        if len(self._tail) > _TAIL_LIMIT + len(self._sorted) // 4:
+        if len(self._tail) > min(_TAIL_LIMIT + len(self._sorted) // 4, _TAIL_LIMIT_MOST):
             self.rows()
 
     def remove(self, row: int, place: memoryview) -> None:

@@ -1,10 +1,10 @@
-"""The jobs of the ledger as columns: about 250 bytes a job, its id included.
+"""The jobs of the ledger as columns: about 140 bytes a job, its id included.
 
 A row holds numbers only; texts and everything that many jobs share (queue, job set, shape, owner, gang) are interned.
-Jobs of a set form a chain in submit order; each queue keeps its queued jobs in serving order (spec section 11.1).
+Each queue keeps its queued jobs in serving order (spec section 11.1).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -15,6 +15,7 @@ from armada.model.jobs import JobShape, JobTemplate, NewJob, SelectorRequirement
 from armada.model.lifecycle import JobState
 from armada.model.resources import saturated
 from armada.state.holdings.gangs import Gangs
+from armada.state.ids import IdIndex
 from armada.state.table import NONE, Interner, Order, Rows, Table, ensure
 
 CANCEL_REQUESTED: Final = 1
@@ -76,8 +77,6 @@ class Jobs(Table):
         "class_priority": np.int32,
         "run": np.int32,
         "place": np.int32,
-        "next_in_set": np.int32,
-        "previous_in_set": np.int32,
         "spec_index": np.int32,
         "spec_position": np.int64,
         "priority": np.int64,
@@ -100,8 +99,6 @@ class Jobs(Table):
     class_priority: memoryview
     run: memoryview
     place: memoryview
-    next_in_set: memoryview
-    previous_in_set: memoryview
     spec_index: memoryview
     spec_position: memoryview
     priority: memoryview
@@ -110,8 +107,7 @@ class Jobs(Table):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows: dict[str, int] = {}
-        self._ids: list[str] = []
+        self.ids = IdIndex()
         self.queues: Interner[str] = Interner()
         self.sets: Interner[tuple[str, str]] = Interner()
         self.shapes: Interner[JobShape] = Interner()
@@ -124,8 +120,6 @@ class Jobs(Table):
         """The pools of kinds that may not run in all pools."""
         self.avoid_nodes: dict[int, tuple[str, ...]] = {}
         self.next_sequence = 1
-        self._first_in_set: list[int] = []
-        self._last_in_set: list[int] = []
         self._orders: list[Order] = []
         self._counts: list[list[int]] = []
 
@@ -156,18 +150,6 @@ class Jobs(Table):
 
     # -- coming and going ---------------------------------------------------------------------------------------------
 
-    def job_id(self, row: int) -> str:
-        """Return the id of a row in use."""
-        return self._ids[row]
-
-    def hold_set(self, queue: str, job_set: str) -> int:
-        """Take a reference to a job set's number."""
-        number = self.sets.hold((queue, job_set))
-        if number == len(self._first_in_set):
-            self._first_in_set.append(NONE)
-            self._last_in_set.append(NONE)
-        return number
-
     def hold_shape(self, shape: JobShape) -> int:
         """Take a reference to a shape's number."""
         number = self.shapes.hold(shape)
@@ -195,12 +177,9 @@ class Jobs(Table):
     def submit(self, job: NewJob, shared: Submission) -> int:
         """Put a queued job in, after all others; return its row. The references in `shared` are taken here."""
         row = self.allocate()
-        if row == len(self._ids):
-            self._ids.append(job.job_id)
-        else:
-            self._ids[row] = job.job_id
-        self.rows[job.job_id] = row
+        self.ids.add(job.job_id, row)
         self.queue[row] = shared.queue
+        self.job_set[row] = shared.job_set
         self.kind[row] = shared.kind
         self.shape[row] = shared.shape
         self.origin[row] = shared.origin
@@ -217,7 +196,6 @@ class Jobs(Table):
             gang = self.gangs[shared.gang]
             gang.rows[row] = None
             gang.submitted += 1
-        self._append_to_set(row, shared.job_set)
         self._counts[shared.queue][_QUEUED] += 1
         self._orders[shared.queue].add(row)
         return row
@@ -246,41 +224,18 @@ class Jobs(Table):
         """Forget an ended job that holds no run."""
         state, queue, gang = self.state[row], self.queue[row], self.gang[row]
         self._counts[queue][state] -= 1
-        self._remove_from_set(row)
         if gang != NONE:
             del self.gangs[gang].rows[row]
             self.gangs.release(gang)
         self.avoid_nodes.pop(row, None)
-        del self.rows[self._ids[row]]
-        self._ids[row] = ""
+        self.ids.remove(row)
         self.shapes.release(self.shape[row])
         self.release_kind(self.kind[row])
         self.origins.release(self.origin[row])
         self.sets.release(self.job_set[row])
         self.queues.release(queue)
         self.free(row)
-
-    def _append_to_set(self, row: int, job_set: int) -> None:
-        last = self._last_in_set[job_set]
-        self.job_set[row] = job_set
-        self.previous_in_set[row] = last
-        self.next_in_set[row] = NONE
-        if last == NONE:
-            self._first_in_set[job_set] = row
-        else:
-            self.next_in_set[last] = row
-        self._last_in_set[job_set] = row
-
-    def _remove_from_set(self, row: int) -> None:
-        job_set, before, after = self.job_set[row], self.previous_in_set[row], self.next_in_set[row]
-        if before == NONE:
-            self._first_in_set[job_set] = after
-        else:
-            self.next_in_set[before] = after
-        if after == NONE:
-            self._last_in_set[job_set] = before
-        else:
-            self.previous_in_set[after] = before
+        self.job_set[row] = NONE
 
     # -- changes ------------------------------------------------------------------------------------------------------
 
@@ -326,13 +281,14 @@ class Jobs(Table):
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def rows_in_set(self, queue: str, job_set: str) -> Iterator[int]:
-        """Iterate over a job set's rows in submit order."""
+    def rows_in_set(self, queue: str, job_set: str) -> list[int]:
+        """Return a job set's rows in submit order. A pass over one column."""
         number = self.sets.find((queue, job_set))
-        row = NONE if number == NONE else self._first_in_set[number]
-        while row != NONE:
-            yield row
-            row = self.next_in_set[row]
+        if number == NONE:
+            return []
+        rows = np.flatnonzero(self.column("job_set") == number).astype(np.int32)
+        found: list[int] = self.in_submit_order(rows).tolist()
+        return found
 
     def rows_in_queue(self, name: str) -> Rows:
         """Return a queue's rows in submit order."""
@@ -350,11 +306,8 @@ class Jobs(Table):
         """Find the kinds that may not run in all pools."""
         self.restricted_kinds = {number: kind.pools for number, kind in self.kinds if kind.pools is not None}
 
-    def restore_links(self, ids: list[str]) -> None:
-        """Rebuild everything that follows from the filled columns; rows must stand in submit order."""
-        self._ids = ids
-        self.rows = {job_id: row for row, job_id in enumerate(ids)}
-        self._restore_chains()
+    def restore_links(self) -> None:
+        """Rebuild everything that follows from ids and filled columns; rows must stand in submit order."""
         gangs = self.column("gang")
         for row in np.flatnonzero(gangs != NONE).tolist():
             self.gangs[self.gang[row]].rows[row] = None
@@ -364,22 +317,6 @@ class Jobs(Table):
             self._counts[queue][:] = np.bincount(states[here], minlength=len(JobState)).tolist()
             self._orders[queue].replace(np.flatnonzero(here & (states == _QUEUED)).tolist())
 
-    def _restore_chains(self) -> None:
-        """Chain the rows of each job set."""
-        sets = self.column("job_set")
-        rows = np.argsort(sets, kind="stable").astype(np.int32)
-        starts = np.ones(len(rows), np.bool_)
-        starts[1:] = sets[rows[1:]] != sets[rows[:-1]]
-        ends = np.ones(len(rows), np.bool_)
-        ends[:-1] = starts[1:]
-        before, after = np.full(len(rows), NONE, np.int32), np.full(len(rows), NONE, np.int32)
-        before[1:], after[:-1] = rows[:-1], rows[1:]
-        before[starts], after[ends] = NONE, NONE
-        self.column("previous_in_set")[rows], self.column("next_in_set")[rows] = before, after
-        for first, last in zip(rows[starts].tolist(), rows[ends].tolist(), strict=True):
-            self._first_in_set[self.job_set[first]] = first
-            self._last_in_set[self.job_set[first]] = last
-
     def validate(self) -> None:
         """Check that ids, chains, gangs, counts, orders and references all tell the same story.
 
@@ -387,8 +324,8 @@ class Jobs(Table):
             AssertionError: they do not.
         """
         used = self.used_rows()
-        ensure(len(used) == len(self.rows) == len(self), "rows and ids differ in number")
-        ensure(all(self._ids[row] == job_id for job_id, row in self.rows.items()), "an id points at another's row")
+        self.ids.validate(used)
+        ensure(bool((self.column("job_set")[self.free_rows()] == NONE).all()), "a free row is in a job set")
         for interner in (self.queues, self.sets, self.shapes, self.kinds, self.origins):
             interner.validate()
         self._validate_references(used)
@@ -398,10 +335,6 @@ class Jobs(Table):
             found = np.bincount(states[here], minlength=len(JobState)).tolist()
             ensure(found == self._counts[number], f"counts of queue {name}")
             self._validate_order(self.queued_order(number), used[here & (states == _QUEUED)])
-        for number, names in self.sets:
-            chain = list(self.rows_in_set(*names))
-            expected = self.in_submit_order(used[self.column("job_set")[used] == number])
-            ensure(chain == expected.tolist(), f"chain of job set {names}")
         self.gangs.validate(self.column("gang"), self.in_submit_order(used))
 
     def _validate_references(self, used: Rows) -> None:
