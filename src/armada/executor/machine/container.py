@@ -24,8 +24,8 @@ START_FAILED_REASON: Final = "StartError"
 RUN_VARIABLE: Final = "ARMADA_JOB_RUN_ID"
 
 _SHELL: Final = "/bin/sh"
-# $1 is the prefix of the state files, $2 the time, the rest is the command. Names have a prefix of our own, for a variable
-# of the container's environment stays exported when the shell assigns to it.
+# $1 is the prefix of the state files, $2 the time, the rest is the command. Names have a prefix of our own, for a
+# variable of the container's environment stays exported when the shell assigns to it.
 _LEADER: Final = """
 set -C
 IFS= read -r __armada_boot < /proc/sys/kernel/random/boot_id
