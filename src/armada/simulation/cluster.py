@@ -219,7 +219,7 @@ class SimulatedCluster:
             return
         pod.deletion_due_ms = due_ms
         if pod.phase != RUNNING:
-            self._vanish(pod)
+            self._vanish(pod, now_ms)
             return
         stop_ms = (
             pod.plan.stop_ms if pod.plan.stop_ms is not None else self._spec.behaviour.stop_delay.at(pod.chances[3])
@@ -228,14 +228,14 @@ class SimulatedCluster:
         pod.turn += 1
         self._push(min(now_ms + self._scaled(stop_ms), due_ms), _VANISH, pod)
 
-    def _vanish(self, pod: _SimulatedPod, reason: str = "") -> None:
+    def _vanish(self, pod: _SimulatedPod, at_ms: int, reason: str = "") -> None:
         run_id = pod.order.run_id
         pod.turn += 1
         del self._pods[run_id]
         del pod.node.pods[run_id]
         pod.node.waiting.pop(run_id, None)
         self._changed_pods.pop(run_id, None)
-        self._free(pod)
+        self._free(pod, at_ms)
         self._gone.append(PodGone(run_id, reason))
 
     def _plan(self, template: JobTemplate) -> Plan:
@@ -281,7 +281,7 @@ class SimulatedCluster:
         elif kind == _END:
             self._end(pod, due_ms)
         else:
-            self._vanish(pod)
+            self._vanish(pod, due_ms)
 
     def _start(self, pod: _SimulatedPod, at_ms: int) -> None:
         free, requests = pod.node.free, pod.plan.requests
@@ -322,9 +322,9 @@ class SimulatedCluster:
         pod.phase = FAILED if pod.exit_code or pod.reason else SUCCEEDED
         pod.finished_ms = at_ms
         self._changed_pods[pod.order.run_id] = pod
-        self._free(pod)
+        self._free(pod, at_ms)
 
-    def _free(self, pod: _SimulatedPod) -> None:
+    def _free(self, pod: _SimulatedPod, at_ms: int) -> None:
         if not pod.holds_room:
             return
         pod.holds_room = False
@@ -334,7 +334,7 @@ class SimulatedCluster:
         if node.waiting:
             waiting, node.waiting = node.waiting, {}
             for other in waiting.values():
-                self._start(other, max(pod.finished_ms, other.created_ms, self._now_ms or 0))
+                self._start(other, at_ms)
 
     # -- faults
 
@@ -354,7 +354,7 @@ class SimulatedCluster:
             if fault.kind == "Gone":
                 node.is_there = False
                 for pod in list(node.pods.values()):
-                    self._vanish(pod, f"node {fault.node} is gone")
+                    self._vanish(pod, at_ms, f"node {fault.node} is gone")
             else:
                 node.frozen_until_ms = at_ms + self._scaled(fault.for_ms)
                 node.node = msgspec.structs.replace(node.node, unschedulable=True)
