@@ -53,7 +53,9 @@ class Eligibility:
         self._fleet_version = -1
         self._nodes: dict[str, list[Node]] = {}
         self._tables: dict[str, FleetTable] = {}
-        self._answers: dict[tuple[object, ...], Verdict] = {}
+        self._answers: dict[tuple[object, ...], tuple[Queue, Verdict]] = {}
+        self._shapes = ShapeTable(policy)
+        self._shape_ids: dict[JobShape, int] = {}
 
     def refresh(self, ledger: Ledger) -> None:
         """Look at the fleet again where it has changed."""
@@ -69,24 +71,15 @@ class Eligibility:
 
     def judge(self, queue: Queue, shape: JobShape, pools: tuple[str, ...] | None = None) -> Verdict:
         """Answer for one job of this shape (after `refresh`); `pools` restricts it, None means all."""
-        key = (queue.name, id(queue), shape, pools)
-        answer = self._answers.get(key)
-        if answer is None:
-            answer = self._judged(queue, [shape], pools)
-            self._remember(key, answer)
-        return answer
+        return self._remembered((queue.name, shape, pools), queue, [shape], pools)
 
     def judge_gang(self, queue: Queue, shapes: Sequence[JobShape], pools: tuple[str, ...] | None = None) -> Verdict:
         """Answer for a complete gang, whose members have to run at the same time in one pool."""
         counts: dict[JobShape, int] = {}
         for shape in shapes:
             counts[shape] = counts.get(shape, 0) + 1
-        key = (queue.name, id(queue), tuple(counts.items()), pools)
-        answer = self._answers.get(key)
-        if answer is None:
-            answer = self._judged(queue, list(shapes), pools)
-            self._remember(key, answer)
-        return answer
+        key = (queue.name, tuple(counts.items()), pools)
+        return self._remembered(key, queue, list(shapes), pools)
 
     def can_run(self, queue: Queue, shape: JobShape, pools: tuple[str, ...] | None, avoid: tuple[str, ...]) -> bool:
         """Say if a job can run on a node other than these (values of the node id label), or may do so in future."""
@@ -94,10 +87,20 @@ class Eligibility:
         verdict = self.judge(queue, elsewhere, pools)
         return verdict.is_possible or not verdict.is_final
 
-    def _remember(self, key: tuple[object, ...], answer: Verdict) -> None:
-        if len(self._answers) >= MAX_ANSWERS_KEPT:
-            self._answers.clear()
-        self._answers[key] = answer
+    def _remembered(
+        self, key: tuple[object, ...], queue: Queue, shapes: list[JobShape], pools: tuple[str, ...] | None
+    ) -> Verdict:
+        """Return the answer for a key, found out when it is new or the queue is another object than it was."""
+        asked_for, answer = self._answers.get(key, (None, None))
+        if answer is None or asked_for is not queue:
+            if len(self._answers) >= MAX_ANSWERS_KEPT:
+                self._answers.clear()
+                # What the fleet's tables remember of shapes goes by their numbers.
+                self._tables.clear()
+                self._shapes, self._shape_ids = ShapeTable(self._policy), {}
+            answer = self._judged(queue, shapes, pools)
+            self._answers[key] = (queue, answer)
+        return answer
 
     def _judged(self, queue: Queue, shapes: list[JobShape], pools: tuple[str, ...] | None) -> Verdict:
         unknown = self._kinds.unknown({name: quantity for shape in shapes for name, quantity in shape.requests})
@@ -133,7 +136,7 @@ class Eligibility:
 
     def _objection(self, pool: PoolPolicy, table: FleetTable, queue: Queue, shapes: list[JobShape]) -> str:
         """Say why these jobs, together, can't run in a pool of empty nodes; empty when they can."""
-        snapshot = _empty_pool(self._policy, table, queue, shapes)
+        snapshot = self._empty_pool(table, queue, shapes)
         if objection := self._over_limit(snapshot):
             return objection
         for row in range(len(set(shapes))):
@@ -143,6 +146,30 @@ class Eligibility:
             return ""
         placed = len(schedule(snapshot).leases.row)
         return "" if placed == len(shapes) else f"the {len(shapes)} members of the gang don't fit at the same time"
+
+    def _empty_pool(self, table: FleetTable, queue: Queue, shapes: Sequence[JobShape]) -> PoolSnapshot:
+        """A round in which nothing runs and only these jobs wait, as one gang without a uniformity label."""
+        for shape in shapes:
+            if shape not in self._shape_ids:
+                self._shape_ids[shape] = len(self._shapes)
+                self._shapes.extend([shape])
+        count = len(shapes)
+        queued = QueuedJobs(
+            offsets=np.array([0, count], np.int64),
+            row=np.arange(count, dtype=np.int32),
+            shape=np.array([self._shape_ids[shape] for shape in shapes], np.int32),
+            gang=np.full(count, 0 if count > 1 else -1, np.int32),
+        )
+        return build_snapshot(
+            self._policy,
+            table.pool,
+            fleet=table,
+            shapes=self._shapes,
+            queues=[QueueLine(queue=msgspec.structs.replace(queue, cordoned=False))],
+            queued=queued,
+            running=_nothing_runs(),
+            gangs=GangRows(cardinality=np.array([count], np.int32), label=np.array([-1], np.int32)),
+        )
 
     def _over_limit(self, snapshot: PoolSnapshot) -> str:
         request = snapshot.shapes.request[snapshot.queued.shape].sum(axis=0)
@@ -207,37 +234,6 @@ class Eligibility:
 def _as_if_free(node: Node) -> Node:
     taints = tuple(taint for taint in node.taints if taint.key != _CORDON_TAINT)
     return msgspec.structs.replace(node, unschedulable=False, taints=taints)
-
-
-def _empty_pool(policy: SchedulingPolicy, table: FleetTable, queue: Queue, shapes: Sequence[JobShape]) -> PoolSnapshot:
-    """A round in which nothing runs and only these jobs wait, as one gang without a uniformity label.
-
-    Its shapes are the distinct ones in order of mention.
-    """
-    distinct = list(dict.fromkeys(shapes))
-    known = ShapeTable(policy)
-    known.extend(distinct)
-    place = {shape: row for row, shape in enumerate(distinct)}
-    count = len(shapes)
-    gang = 0 if count > 1 else -1
-    queued = QueuedJobs(
-        offsets=np.array([0, count], np.int64),
-        row=np.arange(count, dtype=np.int32),
-        shape=np.array([place[shape] for shape in shapes], np.int32),
-        gang=np.full(count, gang, np.int32),
-    )
-    line = QueueLine(queue=msgspec.structs.replace(queue, cordoned=False))
-    gangs = GangRows(cardinality=np.array([count], np.int32), label=np.array([-1], np.int32))
-    return build_snapshot(
-        policy,
-        table.pool,
-        fleet=table,
-        shapes=known,
-        queues=[line],
-        queued=queued,
-        running=_nothing_runs(),
-        gangs=gangs,
-    )
 
 
 def _nothing_runs() -> RunningJobs:
