@@ -24,16 +24,16 @@ from tests.vectors.api.playing import Player
 Play = Callable[[Player], Awaitable[None]]
 
 
-def played(play: Play, **settings: Any) -> Player:
+def played(play: Play, *, policy: SchedulingPolicy | None = None, **settings: Any) -> Player:
     """Start a server without executors, let `play` play on it, stop it, and return the player with what it found."""
-    return asyncio.run(_played(play, settings))
+    return asyncio.run(_played(play, policy or SchedulingPolicy(), settings))
 
 
 async def _no_log(*_: object) -> Sequence[tuple[str, str]]:
     raise NotFound("nothing runs here")
 
 
-async def _played(play: Play, changes: dict[str, Any]) -> Player:
+async def _played(play: Play, policy: SchedulingPolicy, changes: dict[str, Any]) -> Player:
     log = make_log("error", "json")
     supervisor = Supervisor(log, 5_000)
     with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +47,7 @@ async def _played(play: Play, changes: dict[str, Any]) -> Player:
         settings = Settings(**(values | changes))
         eventlog = SqliteEventLog.open(None)
         history = History.open(Path(folder) / "history.db")
-        rules = Rules(submission=SubmissionPolicy(), scheduling=SchedulingPolicy())
+        rules = Rules(submission=SubmissionPolicy(), scheduling=policy)
         plane = ControlPlane(settings, rules, Storage(eventlog, history), supervisor, log)
         try:
             await plane.start()

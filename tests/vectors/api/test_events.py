@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from armada.model.policy import SchedulingPolicy
 from tests.vectors.api import stories
 from tests.vectors.api.fake_executor import FakeExecutor
 from tests.vectors.api.playing import Player, recorded, verdict
@@ -62,7 +63,7 @@ def player() -> Player:
 
 @pytest.fixture(scope="module")
 def losing_player() -> Player:
-    return played(_play_losses, executor_timeout_ms=1_500)
+    return played(_play_losses, policy=SchedulingPolicy(stale_executor_ms=1_000), executor_timeout_ms=1_500)
 
 
 @pytest.mark.timeout(600)
