@@ -5,13 +5,12 @@ Parts are imported late: an executor loads no scheduler, and nobody loads a clus
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from armada.model.errors import InvalidRequest, NotFound, StartupRefused
+from armada.model.errors import InvalidRequest, StartupRefused
 from armada.model.fleet import Taint
 from armada.runtime.identifiers import wall_clock_ms
 from armada.runtime.settings import Settings
@@ -19,11 +18,11 @@ from armada.runtime.supervision import Supervisor
 from armada.runtime.telemetry import Log, make_log
 
 if TYPE_CHECKING:
-    from armada.executor.cluster import LogLine
     from armada.executor.service import ControlPlane as ControlPlaneLink
     from armada.executor.service import ExecutorService
     from armada.server.process import ControlPlane, Rules
-    from armada.simulation.fleet import Fleet
+    from armada.server.queries import LogSource
+    from armada.simulation.fleet import ClusterSpec, Fleet
 
 # ruff: noqa: PLC0415 - parts are imported where they are chosen
 
@@ -32,7 +31,8 @@ MACHINE = "machine"
 MACHINE_LABEL = "armadaproject.io/processes"
 """Label of nodes that run containers as host processes; with simulated clusters beside them, also a taint."""
 HISTORY_FILE = "history.db"
-_NANO = 1_000_000_000
+POD_RETENTION_MS = 86_400_000
+"""How long this machine keeps the output of finished pods (as long as there are not too many)."""
 
 OnReady = Callable[[Mapping[str, str]], None]
 """Told once, when everything answers, what was bound: grpc, http, metrics, data, clusters."""
@@ -95,7 +95,7 @@ async def serving(settings: Settings, *, in_memory: bool = False) -> AsyncIterat
         control_plane = ControlPlane(settings, rules, Storage(eventlog, history), supervisor, log)
         await control_plane.start()
         running = Running(control_plane, supervisor, log)
-        await control_plane.serve(OutputReader(running).read)
+        await control_plane.serve(_read_output(running))
         yield running
     finally:
         await supervisor.close()
@@ -130,7 +130,7 @@ async def _up(settings: Settings, on_ready: OnReady) -> int:
         if fleet is not None:
             for spec in fleet.clusters:
                 link = running.control_plane.link(spec.executor_id)
-                service = _simulated_service(settings, spec, fleet.seed, link)
+                service = _simulated_service(spec, fleet.seed, link)
                 await _start(running.supervisor, running.executors, spec.executor_id, service)
         shown = {"data": str(settings.data_dir.resolve()), "clusters": ", ".join(running.executors)}
         on_ready({**running.addresses, **shown})
@@ -170,7 +170,7 @@ async def _execute(settings: Settings, on_ready: OnReady) -> int:
             await _start(supervisor, executors, executor_id, service)
         else:
             for spec in fleet.clusters:
-                service = _simulated_service(settings, spec, fleet.seed, GrpcControlPlane(channel, spec.executor_id))
+                service = _simulated_service(spec, fleet.seed, GrpcControlPlane(channel, spec.executor_id))
                 await _start(supervisor, executors, spec.executor_id, service)
         on_ready({"server": settings.server_url, "clusters": ", ".join(executors)})
         return await _until_stopped(supervisor)
@@ -203,6 +203,7 @@ def _machine_service(
     settings: Settings, executor_id: str, link: "ControlPlaneLink", *, tainted: bool
 ) -> "ExecutorService":
     """This machine as a cluster whose containers are host processes."""
+    from armada.executor.holding.retention import RetentionLimits
     from armada.executor.holding.stimuli import AgentSettings
     from armada.executor.journal import Journal
     from armada.executor.machine.node import ProcessSettings
@@ -220,15 +221,19 @@ def _machine_service(
     return ExecutorService(
         cluster=cluster,
         control_plane=link,
-        settings=AgentSettings(executor_id=executor_id, pool=settings.pool),
+        settings=AgentSettings(
+            executor_id=executor_id,
+            pool=settings.pool,
+            retention=RetentionLimits(succeeded_ms=POD_RETENTION_MS, failed_ms=POD_RETENTION_MS),
+        ),
         journal=Journal(settings.data_dir / f"executor-{executor_id}.journal"),
     )
 
 
-def _simulated_service(settings: Settings, spec: Any, seed: int, link: "ControlPlaneLink") -> "ExecutorService":
-    """A cluster that only pretends."""
+def _simulated_service(spec: "ClusterSpec", seed: int, link: "ControlPlaneLink") -> "ExecutorService":
+    """A cluster that only pretends. It ends with this process, so it remembers nothing: its runs start over."""
+    from armada.executor.holding.retention import RetentionLimits
     from armada.executor.holding.stimuli import AgentSettings
-    from armada.executor.journal import Journal
     from armada.executor.paced import PacedCluster
     from armada.executor.service import ExecutorService
     from armada.simulation.cluster import SimulatedCluster
@@ -236,8 +241,12 @@ def _simulated_service(settings: Settings, spec: Any, seed: int, link: "ControlP
     return ExecutorService(
         cluster=PacedCluster(SimulatedCluster(spec, seed), wall_clock_ms),
         control_plane=link,
-        settings=AgentSettings(executor_id=spec.executor_id, pool=spec.pool),
-        journal=Journal(settings.data_dir / f"executor-{spec.executor_id}.journal"),
+        settings=AgentSettings(
+            executor_id=spec.executor_id,
+            pool=spec.pool,
+            keeps_journal=False,
+            retention=RetentionLimits(pod_count=0),
+        ),
     )
 
 
@@ -268,59 +277,17 @@ def _fleet_of_file(path: Path) -> "Fleet":
         raise StartupRefused(f"simulation file {path}: {error}") from error
 
 
-class OutputReader:
-    """Finds the executor that has a job's pod, and reads there."""
+def _read_output(running: Running) -> "LogSource":
+    """Read output of jobs' pods at the executors of this process."""
+    from armada.executor.output import PodOutput
 
-    def __init__(self, running: Running) -> None:
-        self._running = running
-
-    async def read(
-        self, job_id: str, pod_number: int, namespace: str, since_time: str, container: str
-    ) -> Sequence[tuple[str, str]]:
-        """Return (RFC 3339 time, line) pairs; raises NotFound when no executor here has the pod."""
-        del namespace
-        if pod_number:
-            raise NotFound(f"job {job_id} has no pod {pod_number}: a job is one pod, number 0")
-        from armada.executor.cluster import LogRequest
-
-        request = LogRequest(job_id=job_id, container=container, since_ns=_nanoseconds(since_time))
-        for executor_id in self._candidates(job_id):
-            try:
-                lines = await self._running.executors[executor_id].read_log(request)
-            except NotFound:
-                continue
-            return [(_rfc3339(line), line.text) for line in lines]
-        raise NotFound(f"no pod of job {job_id} can be reached from here: it never ran here, or is cleaned up")
-
-    def _candidates(self, job_id: str) -> list[str]:
-        """Executors to ask: the one of the job's current run, where it is known, else all."""
-        ledger = self._running.control_plane.replica.ledger
+    def executors_of(job_id: str) -> "Iterable[ExecutorService]":
+        """The executor of the job's current run, where it is known and here, else all."""
+        ledger = running.control_plane.replica.ledger
         job = ledger.job(job_id)
         head = ledger.run_head(job.run_id) if job is not None and job.run_id else None
-        if head is not None and head.executor_id in self._running.executors:
-            return [head.executor_id]
-        return list(self._running.executors)
+        if head is not None and head.executor_id in running.executors:
+            return (running.executors[head.executor_id],)
+        return running.executors.values()
 
-
-def _rfc3339(line: "LogLine") -> str:
-    seconds, rest = divmod(line.time_ns, _NANO)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
-
-
-def _nanoseconds(text: str) -> int:
-    """Read a time; what can't be read counts as the beginning."""
-    if not text:
-        return 0
-    whole, point, rest = text.partition(".")
-    digits = ""
-    zone = ""
-    if point:
-        end = next((index for index, char in enumerate(rest) if not char.isdigit()), len(rest))
-        digits, zone = rest[:end], rest[end:]
-    try:
-        moment = datetime.fromisoformat(whole + zone) if point else datetime.fromisoformat(text)
-    except ValueError:
-        return 0
-    if moment.tzinfo is None:
-        return 0
-    return int(moment.timestamp()) * _NANO + int(f"{digits[:9]:0<9}" if digits else 0)
+    return PodOutput(executors_of).read

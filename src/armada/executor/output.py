@@ -1,7 +1,7 @@
 """Output of pods for people: found by job, with times as text; and the log service of a separate executor."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -19,6 +19,9 @@ ANSWER_LIMIT_BYTES: Final = 2_000_000
 MAX_TAIL_LINES: Final = 1_000_000
 
 _INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d)")
+
+ExecutorsOf = Callable[[str], Iterable[ExecutorService]]
+"""The executors that may have the pod of a job, the likeliest first."""
 
 Admission = Callable[[Any], Awaitable[object]]
 """Called with a call's context before anything is read; raises Unauthenticated or PermissionDenied."""
@@ -49,8 +52,8 @@ def instant_text(time_ns: int) -> str:
 class PodOutput:
     """Reads the output of jobs' pods from the executors of this process."""
 
-    def __init__(self, executors: Sequence[ExecutorService]) -> None:
-        self._executors = tuple(executors)
+    def __init__(self, executors_of: ExecutorsOf) -> None:
+        self._executors_of = executors_of
 
     async def read(  # noqa: PLR0913 - the fields of the API's request
         self,
@@ -58,27 +61,23 @@ class PodOutput:
         number: int = 0,
         namespace: str = "",
         since: str = "",
-        previous: bool = False,  # noqa: FBT001, FBT002 - positional in the server's log source
-        *,
         container: str = "",
+        *,
         tail_lines: int | None = None,
     ) -> list[tuple[str, str]]:
         """Lines as (time, text), of the job's last run here. Raises NotFound, InvalidRequest.
 
-        `namespace` says nothing here, for a job's id is enough to find its pod; pods are never restarted, so that there
-        is no `previous` output.
+        `namespace` says nothing here: a job's id is enough to find its pod.
         """
         del namespace
         if not job_id:
             raise InvalidRequest("job_id is missing")
         if number != 0:
             raise NotFound(f"job {job_id} has one pod only, number 0")
-        if previous:
-            raise NotFound(f"the pod of job {job_id} was never restarted: it has no previous output")
         if tail_lines is not None and not 0 <= tail_lines <= MAX_TAIL_LINES:
             raise InvalidRequest(f"tail_lines must be from 0 to {MAX_TAIL_LINES}")
         request = LogRequest(job_id=job_id, container=container, since_ns=instant_ns(since), tail_lines=tail_lines)
-        for executor in self._executors:
+        for executor in self._executors_of(job_id):
             try:
                 lines = await executor.read_log(request)
             except NotFound:
@@ -109,13 +108,14 @@ class ExecutorLogs(LogServicer):
         """Lines of a pod's output; the next page begins after the time of the last line."""
         await self._admit(context)
         options = request.log_options
+        if options.previous:
+            raise NotFound(f"the pod of job {request.job_id} was never restarted: it has no previous output")
         lines = await self._output.read(
             request.job_id,
             request.pod_number,
             request.pod_namespace,
             request.since_time,
-            options.previous,
-            container=options.container,
+            options.container,
             tail_lines=options.tailLines if options.HasField("tailLines") else None,
         )
         return log_response(lines)

@@ -347,7 +347,7 @@ async def test_output_of_pods_by_job(tmp_path: Path) -> None:
     async with running(service), running(other):
         control.offer(lease("r", template=template(["sh", "-c", "echo one; echo two"]), node_name="here"))
         await control.until(lambda: "r" in control.ends)
-        output = PodOutput([other, service])
+        output = PodOutput(lambda job_id: [other, service] if job_id else [])
         lines = await output.read("job-r")
         assert [text for _, text in lines][1:] == ["one", "two"]
         assert await output.read("job-r", 0, "default", lines[1][0]) == lines[2:]
