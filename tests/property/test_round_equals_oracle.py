@@ -1,0 +1,74 @@
+"""The product's rounds and the plain oracle's decide every small problem alike, and keep what no round may break."""
+
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+
+from armada.cli.problems.answers import Answer, answers
+from armada.cli.problems.comparison import differences
+from armada.cli.problems.reading import ReadProblem, read_problem
+from tests.oracle.fleet import decide
+from tests.oracle.strategies import problems
+
+
+def read(problem: dict[str, Any]) -> ReadProblem:
+    return read_problem(json.dumps(problem).encode(), "drawn")
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(problems())
+def test_kernels_and_oracle_decide_alike(problem: dict[str, Any]) -> None:
+    ours, plain = answers(read(problem)), decide(problem)
+    assert differences(ours, plain) == []
+    assert differences(plain, ours) == []
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(problems())
+def test_no_round_breaks_an_invariant(problem: dict[str, Any]) -> None:
+    kinds = read(problem).policy.kinds()
+    jobs = {job["id"]: job for job in problem["jobs"]}
+    places = {job: one["run"]["node"] for job, one in jobs.items() if "run" in one}
+    before = crowded(problem, places, kinds)
+    for number, decided in enumerate(answers(read(problem))):
+        for job, one in jobs.items():
+            if one.get("leaves") == number:
+                places.pop(job, None)
+        answer = decided["default"]
+        check_answer(answer, jobs)
+        for job in answer["preempted"]:
+            assert places.pop(job)
+        places.update({job: place["node"] for job, place in answer["scheduled"].items()})
+        after = crowded(problem, places, kinds)
+        assert set(after) <= set(before), "a round made a node over-full"
+        before = after
+
+
+def check_answer(answer: Answer, jobs: dict[str, dict[str, Any]]) -> None:
+    scheduled, preempted = answer["scheduled"], answer["preempted"]
+    assert not set(scheduled) & set(preempted)
+    assert not set(scheduled) & set(answer["waiting"])
+    assert sum(figures["demandCappedAdjustedFairShare"] for figures in answer["queues"].values()) <= 1 + 1e-9
+    for job in scheduled:
+        if "gang" in jobs[job]:
+            members = [one for one in jobs.values() if one.get("gang") == jobs[job]["gang"]]
+            assert {one["id"] for one in members} <= set(scheduled), "a gang was split"
+    for job in preempted:
+        assert jobs[job]["priorityClass"] not in {"solid200", "top400"}
+
+
+def crowded(problem: dict[str, Any], places: dict[str, str], kinds: Any) -> list[str]:
+    """Nodes that hold more than they have."""
+    full = []
+    requests = {job["id"]: kinds.vector_up(job["request"]) for job in problem["jobs"]}
+    for node in problem["executors"][0]["nodes"]:
+        free = list(kinds.vector_down(node["total"]))
+        for amounts in node.get("unallocatable", {}).values():
+            free = [a - b for a, b in zip(free, kinds.vector_up(amounts), strict=True)]
+        for job, place in places.items():
+            if place == node["id"]:
+                free = [a - b for a, b in zip(free, requests[job], strict=True)]
+        if min(free) < 0:
+            full.append(node["id"])
+    return full
