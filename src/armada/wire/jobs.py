@@ -27,6 +27,9 @@ from armada.wire.podspec import ByteCache, submitted_pod
 _SERVICE_TYPES: Final[Mapping[int, str]] = {number: name for name, number in api.ServiceType.items()}
 _STATES: Final[Mapping[int, str]] = {number: name for name, number in api.JobState.items()}
 
+MAX_ERRORS_LISTED: Final = 20
+"""How many items a refusal names; the rest is counted."""
+
 _items: ByteCache[SubmittedItem] = ByteCache()
 
 
@@ -34,23 +37,23 @@ def submission(request: api.JobSubmitRequest) -> Submission:
     """Return what a request asks to submit. The request is taken apart on the way and is of no use afterwards.
 
     Raises:
-        InvalidRequest: a bad quantity, a NUL byte, text that is not UTF-8; the message says in which item.
+        InvalidRequest: bad quantities, NUL bytes, text that is not UTF-8; the message has a line for each item.
     """
     jobs: list[SubmittedJob] = []
-    for row in request.job_request_items:
+    wrong: list[str] = []
+    for index, row in enumerate(request.job_request_items):
         priority, client_id = row.priority, row.client_id
         row.ClearField("priority")
         row.ClearField("client_id")
         serialised = row.SerializeToString(deterministic=True)
-        item = _items.get(serialised)
-        if item is None:
-            try:
-                item = _items.put(serialised, _item(row))
-            except InvalidRequest as error:
-                raise InvalidRequest(f"job_request_items[{len(jobs)}].{error}") from error
-        if "\0" in client_id:
-            raise InvalidRequest(f"job_request_items[{len(jobs)}].client_id: text with a NUL byte")
-        jobs.append(SubmittedJob(item, priority, client_id))
+        try:
+            item = _items.get(serialised) or _items.put(serialised, _item(row))
+            jobs.append(SubmittedJob(item, priority, _text("client_id", client_id)))
+        except InvalidRequest as error:
+            wrong.append(f"job_request_items[{index}].{error}")
+    if wrong:
+        more = [f"and {len(wrong) - MAX_ERRORS_LISTED} more"] if len(wrong) > MAX_ERRORS_LISTED else []
+        raise InvalidRequest("\n".join(wrong[:MAX_ERRORS_LISTED] + more))
     queue, job_set = _place(request.queue, request.job_set_id)
     return Submission(queue, job_set, tuple(jobs))
 

@@ -282,3 +282,15 @@ def test_a_stream_resumes_after_an_id(resumed: str, left: int) -> None:
     messages = stream_messages(entry(SUBMITTED), cursor)
     assert messages == stream_messages(entry(SUBMITTED))[4 - left :]
     assert cursor.read_after < 7 or left == 0
+
+
+def test_resuming_after_every_message_gives_the_rest() -> None:
+    """Of one entry with many messages, and of those around it."""
+    jobs = tuple(NewJob(f"j{index}", index) for index in range(50))
+    entries = [entry(facts.JobsSubmitted(at_ms=1, template=template(), jobs=jobs), position=5), entry(SUBMITTED)]
+    whole = [message for part in entries for message in stream_messages(part)]
+    assert len({message.id for message in whole}) == len(whole) == 104
+    for index, message in enumerate(whole):
+        cursor = parse_message_id(message.id)
+        read = [part for part in entries if part.position > cursor.read_after]
+        assert [left for part in read for left in stream_messages(part, cursor)] == whole[index + 1 :]

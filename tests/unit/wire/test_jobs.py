@@ -89,6 +89,23 @@ def test_a_bad_row_is_named() -> None:
         jobs.submission(request)
 
 
+def test_all_bad_rows_are_named_up_to_a_limit() -> None:
+    request = submit_request(100)
+    request.job_request_items[57].pod_spec.containers[0].resources.limits["cpu"].string = "many"
+    request.job_request_items[80].client_id = "\0"
+    with pytest.raises(InvalidRequest) as refused:
+        jobs.submission(request)
+    first, second = str(refused.value).split("\n")
+    assert first.startswith("job_request_items[57].pod_spec")
+    assert second.startswith("job_request_items[80].client_id: ")
+    request = submit_request(30)
+    for row in request.job_request_items:
+        row.namespace = "\0"
+    with pytest.raises(InvalidRequest) as refused:
+        jobs.submission(request)
+    assert str(refused.value).split("\n")[20:] == ["and 10 more"]
+
+
 @pytest.mark.parametrize("field", ["namespace", "client_id", "scheduler", "external_job_uri"])
 def test_nul_bytes_are_refused(field: str) -> None:
     request = submit_request()
