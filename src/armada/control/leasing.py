@@ -24,31 +24,30 @@ _NO_IDS: Final[frozenset[str]] = frozenset()
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
-    """What an exchange comes to: facts to append, runs to end or forget, runs to start (oldest lease first)."""
+    """What an executor has to be told: runs to end or forget, runs to start (oldest lease first).
 
-    sequences: tuple[JobSetEvents, ...] = ()
+    `is_news` is False when nothing is to start and all that is to end was told in the last exchange already.
+    """
+
     cancel_run_ids: tuple[str, ...] = ()
     runs: tuple[RunRecord, ...] = ()
-
-    @property
-    def says_something(self) -> bool:
-        """True when there is anything to tell the executor."""
-        return bool(self.cancel_run_ids or self.runs)
+    is_news: bool = False
 
 
 class _Agent:
     """What is remembered of one executor: its last words.
 
-    `checked` are the held runs that were looked up already, `strange` those among them that are none of its runs, and
-    `fleet_version` the state of the fleet at which they were looked up.
+    `told` are the runs that it was last told to end. `checked` are the held runs that were looked up already, `strange`
+    those among them that are none of its runs, and `fleet_version` the state of the fleet at which they were looked up.
     """
 
-    __slots__ = ("checked", "fleet_version", "heard_ms", "held", "reports", "strange")
+    __slots__ = ("checked", "fleet_version", "heard_ms", "held", "reports", "strange", "told")
 
     def __init__(self) -> None:
         self.heard_ms = 0
         self.reports: dict[str, NodeReport] = {}
         self.held: frozenset[str] = _NO_IDS
+        self.told: frozenset[str] = _NO_IDS
         self.checked: frozenset[str] = _NO_IDS
         self.strange: tuple[str, ...] = ()
         self.fleet_version = -1
@@ -107,7 +106,13 @@ class Roster:
         strange = _strange(ledger, agent, request.executor_id)
         ended = [run_id for run_id in ledger.runs_to_end(request.executor_id) if run_id in held]
         cancel = dict.fromkeys([*ended, *strange])
-        return Exchange(cancel_run_ids=tuple(cancel), runs=self._to_start(ledger, request, held))
+        runs = self._to_start(ledger, request, held)
+        is_news = bool(runs) or any(run_id not in agent.told for run_id in cancel)
+        return Exchange(cancel_run_ids=tuple(cancel), runs=runs, is_news=is_news)
+
+    def told(self, executor_id: str, cancel_run_ids: Iterable[str]) -> None:
+        """Remember what an executor was told to end: it may take its time with that."""
+        self._agents[executor_id].told = frozenset(cancel_run_ids)
 
     def _to_start(self, ledger: Ledger, request: LeaseRequest, held: frozenset[str]) -> tuple[RunRecord, ...]:
         wanted = request.max_leases

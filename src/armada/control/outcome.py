@@ -16,7 +16,7 @@ from armada.model.fleet import Node
 from armada.model.jobs import Toleration
 from armada.model.lifecycle import JobState
 from armada.model.policy import PoolPolicy, SchedulingPolicy
-from armada.scheduling.decisions import Decisions, LeaseDecision, PreemptionDecision, PreemptionKind
+from armada.scheduling.decisions import Decisions, LeaseDecision, Method, PreemptionDecision, PreemptionKind
 from armada.scheduling.snapshot import PoolSnapshot
 from armada.state.ledger import Ledger
 from armada.state.records import JobRecord
@@ -70,8 +70,9 @@ def outcome_of(
     sequences: list[JobSetEvents] = []
     shared = 0
     preempted = 0
+    winners = _winners(wanted)
     for preemption in preemptions:
-        facts = _preempted(ledger, as_of, preemption, now_ms)
+        facts = _preempted(ledger, as_of, _explained(preemption, winners), now_ms)
         if facts is not None:
             sequences.append(facts)
             preempted += 1
@@ -131,6 +132,29 @@ def _still_needed(
         for preemption in preemptions
         if preemption.node_id not in dropped_nodes or preemption.kind is PreemptionKind.GANG
     ]
+
+
+def _winners(wanted: Sequence[LeaseDecision]) -> dict[str, LeaseDecision]:
+    """For each node the lease that most likely pushed others out: by urgency if any, else the most important one."""
+    found: dict[str, LeaseDecision] = {}
+    for decision in wanted:
+        known = found.get(decision.node_id)
+        if known is None or _push(decision) > _push(known):
+            found[decision.node_id] = decision
+    return found
+
+
+def _push(decision: LeaseDecision) -> tuple[bool, int]:
+    return decision.method is Method.URGENCY, decision.priority
+
+
+def _explained(preemption: PreemptionDecision, winners: dict[str, LeaseDecision]) -> PreemptionDecision:
+    """Name the winner of a displacement, which the round leaves open, where a new job came to the node."""
+    winner = winners.get(preemption.node_id)
+    if preemption.kind is not PreemptionKind.DISPLACED or winner is None:
+        return preemption
+    kind = PreemptionKind.URGENCY if winner.method is Method.URGENCY else PreemptionKind.FAIR_SHARE
+    return msgspec.structs.replace(preemption, kind=kind, for_row=winner.row)
 
 
 def _preempted(ledger: Ledger, as_of: int, preemption: PreemptionDecision, now_ms: int) -> JobSetEvents | None:

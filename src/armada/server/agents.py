@@ -1,6 +1,7 @@
 """Executors: lease exchanges, held open while there is nothing to say, and reports about runs."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -107,13 +108,13 @@ class Agents:
         while True:
             news.clear()
             exchange = self._roster.answer(ledger, request)
-            if exchange.says_something:
-                return await self._reply(exchange)
-            try:
+            if exchange.is_news or loop.time() >= deadline:
+                reply = await self._reply(exchange)
+                self._roster.told(request.executor_id, reply.cancel_run_ids)
+                return reply
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
                     await news.wait()
-            except TimeoutError:
-                return LeaseReply()
 
     async def _reply(self, exchange: Exchange) -> LeaseReply:
         ledger = self._replica.ledger
@@ -131,6 +132,12 @@ class Agents:
         # Reading templates may have taken time: what was cancelled meanwhile is not handed out any more.
         right = tuple(lease for lease in leases if still_to_start(ledger, lease.run_id))
         return LeaseReply(cancel_run_ids=exchange.cancel_run_ids, leases=right)
+
+    def refused(self, executor_id: str, count: int) -> None:
+        """Count facts that an executor may not report at all."""
+        if count:
+            self._metrics.reports_dropped.labels(executor_id or "unknown").inc(count)
+            self._log.warning("an executor reported what it may not", executor=executor_id or "unknown", facts=count)
 
     async def report(self, executor_id: str, sequences: tuple[JobSetEvents, ...]) -> None:
         """Take in what an executor says about its runs; what can't be true is dropped. Raises LogFailed."""
@@ -196,6 +203,7 @@ class ExecutorApiService(ExecutorApiServicer):
         require(await self._authenticator.caller(context), EXECUTE_JOBS, "report events of runs")
         report = executor_report(request, self._agents.now_ms())
         named = _text(context, EXECUTOR_METADATA) or report.executor_id
+        self._agents.refused(named, report.dropped)
         await self._agents.report(named, report.sequences)
         return empty()
 
