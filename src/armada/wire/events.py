@@ -18,7 +18,7 @@ from armada.wire.submitted import JobMessages
 from armada.wire.times import stamp
 
 WHOLE: Final = 1 << 62
-"""As the `sub` of a cursor: the whole entry has been seen."""
+"""As the `sub` of a cursor: the whole entry has been seen. No position is larger either, and all storage takes it."""
 
 _MESSAGE_ID: Final = re.compile(r"([0-9]{1,20}):([0-9]{1,20}):([0-9]{1,20}):([01])")
 _OLD_MESSAGE_ID: Final = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
@@ -62,13 +62,13 @@ def parse_message_id(text: str) -> EventCursor:
         return START
     match = _MESSAGE_ID.fullmatch(text)
     if match is not None:
-        position, sequence, sub, last = (int(part) for part in match.groups())
+        position, sequence, sub, last = (min(int(part), WHOLE) for part in match.groups())
         whole = last == 1 or sequence > 0 or sub >= WHOLE
         return EventCursor(position, WHOLE if whole else sub)
     match = _OLD_MESSAGE_ID.fullmatch(text)
     if match is None:
         raise InvalidRequest(f"{text[:100]!r} is no message id: one looks like 7:0:1:1 and comes with a message")
-    return EventCursor(int(match.group(1)), WHOLE)
+    return EventCursor(min(int(match.group(1)), WHOLE), WHOLE)
 
 
 def stream_messages(entry: facts.Entry, cursor: EventCursor = START) -> list[api.EventStreamMessage]:

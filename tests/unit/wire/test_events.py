@@ -239,6 +239,8 @@ def test_every_kind_of_fact_is_shown_or_silent() -> None:
         ("7-0", EventCursor(7, WHOLE)),
         ("1931205600123:0:0:0", EventCursor(1_931_205_600_123, 0)),
         ("7:0:99999999999999999999:0", EventCursor(7, WHOLE)),
+        ("99999999999999999999:0:0:0", EventCursor(WHOLE, 0)),
+        ("99999999999999999999-0", EventCursor(WHOLE, WHOLE)),
     ],
 )
 def test_message_ids_are_places(text: str, cursor: EventCursor) -> None:
