@@ -13,7 +13,7 @@ from tests.armada_process import ArmadaUp
 
 ARMADACTL: Final = (sys.executable, "-c", "from armada.cli.user import main; main()")
 LIMIT_S: Final = 60.0
-_SETTING_VARIABLES: Final = ("ARMADAURL", "CURRENTCONTEXT", "ARMADACTL_OUTPUT", "ARMADACTL_EXIT_CODES")
+SETTING_VARIABLES: Final = ("ARMADAURL", "CURRENTCONTEXT", "ARMADACTL_OUTPUT", "ARMADACTL_EXIT_CODES")
 
 
 class Armadactl:
@@ -28,7 +28,7 @@ class Armadactl:
     ) -> "subprocess.CompletedProcess[str]":
         """Run it to its end. `url` "" leaves the address to the configuration."""
         address = self.url if url is None else url
-        variables = {key: value for key, value in os.environ.items() if key not in _SETTING_VARIABLES}
+        variables = {key: value for key, value in os.environ.items() if key not in SETTING_VARIABLES}
         variables |= {"HOME": str(self.folder), "COLUMNS": "120", **environment}
         if address:
             variables.setdefault("ARMADAURL", address)

@@ -133,27 +133,31 @@ def global_parameters() -> list[inspect.Parameter]:
     ]
 
 
+def _nearest(invocation: typer.Context, chosen: dict[str, Any]) -> dict[str, Any]:
+    """Global options as given nearest to the command: its own, else its group's, else the program's."""
+    outer = invocation.parent
+    while outer is not None:
+        chosen = {key: outer.params.get(key) if value is None else value for key, value in chosen.items()}
+        outer = outer.parent
+    return chosen
+
+
 def command_function(function: Callable[..., None]) -> Callable[..., None]:
     """The function as typer wants it: the global options added, the session made from them.
 
     As a group's callback it does nothing when one of the group's commands follows.
     """
     signature = inspect.signature(function, eval_str=True)
-    own = list(signature.parameters.values())[1:]
 
     @functools.wraps(function)
     def command(invocation: typer.Context, **given: Any) -> None:
-        outer = invocation.find_root().params
-        chosen = {key: given.pop(key) for key in _GLOBALS}
-        chosen = {key: outer.get(key) if value is None else value for key, value in chosen.items()}
+        chosen = _nearest(invocation, {key: given.pop(key) for key in _GLOBALS})
         if invocation.invoked_subcommand is None:
             with Session(**chosen) as session:
                 function(session, **given)
 
-    first = inspect.Parameter("invocation", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    parameters = [first, *(part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in own), *global_parameters()]
-    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined] # typer reads it
-    command.__annotations__ = {part.name: part.annotation for part in parameters}
+    own = (part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in list(signature.parameters.values())[1:])
+    _sign(command, [_INVOCATION, *own, *global_parameters()])
     return command
 
 
@@ -204,9 +208,19 @@ def group(purpose: str) -> typer.Typer:
     """A group of commands that prints its help (status 0) when it is called without one."""
     app = typer.Typer(help=purpose, rich_markup_mode="rich", add_completion=False, invoke_without_command=True)
 
-    @app.callback()
-    def show_help(invocation: typer.Context) -> None:
+    def show_help(invocation: typer.Context, **_globals: Any) -> None:
         if invocation.invoked_subcommand is None:
             typer.echo(invocation.get_help())
 
+    _sign(show_help, [_INVOCATION, *global_parameters()])
+    app.callback()(show_help)
     return app
+
+
+_INVOCATION: Final = inspect.Parameter("invocation", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+
+
+def _sign(function: Callable[..., None], parameters: list[inspect.Parameter]) -> None:
+    """Give a function the parameters that typer is to see."""
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # typer reads it
+    function.__annotations__ = {part.name: part.annotation for part in parameters}

@@ -192,6 +192,22 @@ def test_the_process_ends_with_that_code(
     assert ended.value.code == code
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--armadaUrl", "URL", "get", "queues"],
+        ["get", "--armadaUrl", "URL", "queues"],
+        ["get", "queues", "--armadaUrl", "URL"],
+        ["--armadaUrl", "127.0.0.1:1", "get", "queues", "--armadaUrl", "URL"],
+    ],
+)
+def test_global_options_may_stand_anywhere_and_the_nearest_wins(
+    url: str, server: FakeServer, arguments: list[str]
+) -> None:
+    assert user.run([part.replace("URL", url) if part == "URL" else part for part in arguments]) is ExitStatus.OK
+    assert len(server.requests) == 1
+
+
 def test_version_is_told_in_every_form(armadactl: Armadactl) -> None:
     told = json.loads(armadactl("version", "-o", "json").out)
     assert set(told) == {"version", "python", "client"}

@@ -1,5 +1,7 @@
 """The problem format as typed values, and reading it from files: JSON lines, plain or gzipped, or standard input.
 
+A file whose first line is a lone `{` holds one problem over several lines.
+
 Every mistake is reported with file, line, the path inside the problem and what to do about it.
 """
 
@@ -218,6 +220,10 @@ def read_problems(files: tuple[Path, ...]) -> Iterator[ReadProblem]:
                 for number, line in enumerate(stream, 1):
                     if len(line) > MAX_LINE_BYTES:
                         raise InvalidRequest(f"{name}, line {number}: longer than {MAX_LINE_BYTES:,} bytes")
+                    if number == 1 and line.strip() == b"{":
+                        # One problem over several lines, as people write it.
+                        yield read_problem(line + stream.read(MAX_LINE_BYTES), name)
+                        return
                     if line.strip():
                         yield read_problem(line, f"{name}, line {number}")
         except (OSError, EOFError, zlib.error) as error:

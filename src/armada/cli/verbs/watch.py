@@ -45,8 +45,8 @@ def watch(
     from_id: Annotated[
         str, typer.Option("--from", metavar="ID", help="Start after the event with this id (from -o json).")
     ] = "",
-    force_new_events: Annotated[bool, typer.Option("--force-new-events", hidden=True)] = False,
-    force_legacy_events: Annotated[bool, typer.Option("--force-legacy-events", hidden=True)] = False,
+    force_new_events: Annotated[bool, typer.Option("--force-new-events", help="Has no effect.")] = False,
+    force_legacy_events: Annotated[bool, typer.Option("--force-legacy-events", help="Has no effect.")] = False,
 ) -> None:
     """Follow the events of a job set.
 
