@@ -63,7 +63,7 @@ def work_out_shares(snapshot: PoolSnapshot, jobs: Jobs, shapes: Shapes, books: B
         wanted[:] = 1.0
     fair = books.weight / books.weight.sum() if len(wanted) else np.zeros(0)
     capped, uncapped = np.zeros_like(wanted), np.zeros_like(wanted)
-    adjust_shares(books.weight, wanted, capped, uncapped)
+    adjust_shares(books.weight, wanted, capped, uncapped, np.zeros_like(wanted), np.zeros(len(wanted), np.uint8))
     books.budget[:] = capped / books.weight
     return Shares(
         fair=fair,

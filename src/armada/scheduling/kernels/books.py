@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-import numpy as np
-
 from armada.scheduling.kernels.compiled import kernel, part
 from armada.scheduling.kernels.jobs import Jobs, Shapes
 from armada.scheduling.snapshot import Amounts, Flags, Floats
@@ -83,11 +81,11 @@ def exceeds(amounts: Amounts, limit: Amounts) -> bool:
 
 
 @kernel
-def adjust_shares(weight: Floats, demand: Floats, capped: Floats, uncapped: Floats) -> None:
-    """Hand on what queues do not use of their shares, into `capped` and `uncapped` (zero when called)."""
+def adjust_shares(
+    weight: Floats, demand: Floats, capped: Floats, uncapped: Floats, spare: Floats, achieved: Flags
+) -> None:
+    """Hand on what queues do not use of their shares, into `capped` and `uncapped`. All outputs [Q] start at zero."""
     count = weight.shape[0]
-    achieved = np.zeros(count, np.bool_)
-    spare = np.zeros(count, np.float64)
     unallocated = 1.0
     for _ in range(SHARE_PASSES):
         if unallocated <= SMALLEST_SURPLUS:
@@ -111,7 +109,7 @@ def adjust_shares(weight: Floats, demand: Floats, capped: Floats, uncapped: Floa
             if capped[queue] - demand[queue] > 0.0:
                 spare[queue] = capped[queue] - demand[queue]
                 capped[queue] = demand[queue]
-                achieved[queue] = True
+                achieved[queue] = 1
                 unallocated += spare[queue]
 
 

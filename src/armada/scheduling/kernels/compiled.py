@@ -9,7 +9,13 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 # Typed loosely: the stubs lack the options that leave out wrappers.
 _COMPILER: Final[Any] = numba.njit
-_OPTIONS: Final[dict[str, Any]] = {"cache": True, "nogil": True, "fastmath": False, "error_model": "numpy"}
+_OPTIONS: Final[dict[str, Any]] = {
+    "cache": True,
+    "nogil": True,
+    "fastmath": False,
+    "error_model": "numpy",
+    "_nrt": False,
+}
 
 # The loops here are short and full of branches: vectorising finds nothing and takes half of the compiler's time.
 setattr(numba.config, "LOOP_VECTORIZE", 0)  # noqa: B010 - numba's type stubs do not know the name
