@@ -6,6 +6,9 @@ evicted again; (7) compare with the start to get leases and preemptions; (8) exp
 
 import numpy as np
 
+from armada.model.fleet import Node, Queue
+from armada.model.jobs import JobShape
+from armada.model.policy import SchedulingPolicy
 from armada.scheduling.decisions import (
     Decisions,
     Leases,
@@ -16,6 +19,7 @@ from armada.scheduling.decisions import (
 )
 from armada.scheduling.eviction import evict_by_fairness, evict_oversubscribed
 from armada.scheduling.fairness import open_books, protected_queues, queue_figures, work_out_shares
+from armada.scheduling.intake import build_snapshot
 from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.books import Books
 from armada.scheduling.kernels.draw import draw
@@ -32,6 +36,7 @@ from armada.scheduling.placement import (
     placing_for,
 )
 from armada.scheduling.snapshot import PoolSnapshot, Rows
+from armada.scheduling.tables import FleetTable, GangRows, QueuedJobs, QueueLine, RunningJobs, ShapeTable
 
 
 def schedule(snapshot: PoolSnapshot, seed: int = 0, *, few_nodes: int = FEW_NODES) -> Decisions:
@@ -73,6 +78,44 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, few_nodes: int = FEW_NODE
         queues=queue_figures(snapshot, books, shares),
         termination=Termination(termination),
     )
+
+
+def warm_up() -> None:
+    """Compile every kernel (or load it from the cache) by deciding a tiny round that uses them all."""
+    policy = SchedulingPolicy()
+    names = tuple(kind.name for kind in policy.priority_classes)
+    preemptible = next(kind.name for kind in policy.priority_classes if kind.preemptible)
+    nodes = tuple(
+        Node(node_id=name, name=name, executor_id="warm", pool="default", total={"cpu": "2", "memory": "2Gi"})
+        for name in ("a", "b")
+    )
+    shapes = ShapeTable(policy)
+    shapes.extend(JobShape(requests=(("cpu", "1"),), priority_class=name) for name in (preemptible, names[-1]))
+    columns = {"row": 0, "shape": 0, "queue": 0, "gang": -1, "node": 0, "kind": 0}
+    held = {"priority": policy.priority_classes[names.index(preemptible)].priority}
+    many = {name: np.full(2, value, np.int32) for name, value in columns.items()}
+    wide = {name: np.full(2, held.get(name, 0), np.int64) for name in ("priority", "job_priority", "leased_ms")}
+    snapshot = build_snapshot(
+        policy,
+        "default",
+        fleet=FleetTable(policy, "default", nodes),
+        shapes=shapes,
+        queues=[QueueLine(queue=Queue(name="a")), QueueLine(queue=Queue(name="b"))],
+        queued=QueuedJobs(
+            offsets=np.array([0, 1, 4], np.int64),
+            row=np.arange(2, 6, dtype=np.int32),
+            shape=np.array([0, 0, 0, 1], np.int32),
+            gang=np.array([-1, 0, 0, -1], np.int32),
+        ),
+        running=RunningJobs(
+            **(many | {"row": np.arange(2, dtype=np.int32), "kind": np.zeros(2, np.uint8)}),
+            **wide,
+            submitted=np.arange(2, dtype=np.int64),
+        ),
+        gangs=GangRows(cardinality=np.array([2], np.int32), label=np.array([-1], np.int32)),
+    )
+    for few in (FEW_NODES, 0):
+        schedule(snapshot, few_nodes=few)
 
 
 def lay_out_jobs(snapshot: PoolSnapshot) -> Jobs:
