@@ -67,12 +67,14 @@ def decide(
 
 
 def _selected(files: list[Path], only: str | None) -> Iterator["ReadProblem"]:
-    from armada.cli.problems.reading import read_problems
+    from armada.cli.problems.reading import not_followed, read_problems
 
     found = False
     for read in read_problems(tuple(files)):
         if only is None or read.problem.id == only:
             found = True
+            for remark in not_followed(read):
+                render.warning(remark)
             yield read
     if not found:
         what = "no problem in these files" if only is None else f"no problem with id {only!r} in these files"

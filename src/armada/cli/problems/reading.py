@@ -10,6 +10,7 @@ import io
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -231,15 +232,17 @@ def read_problems(files: tuple[Path, ...]) -> Iterator[ReadProblem]:
             raise InvalidRequest(f"{name} can't be read: {reason}") from error
 
 
-def _opened(file: Path) -> io.BufferedIOBase:
+@contextmanager
+def _opened(file: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file for its lines; gzip is known by its first bytes. What can't be rewound is read whole."""
-    source: io.BufferedIOBase = io.BytesIO(sys.stdin.buffer.read()) if str(file) == "-" else file.open("rb")
-    if not source.seekable():
-        with source:
+    with ExitStack() as closing:
+        source: io.BufferedIOBase
+        source = io.BytesIO(sys.stdin.buffer.read()) if str(file) == "-" else closing.enter_context(file.open("rb"))
+        if not source.seekable():
             source = io.BytesIO(source.read())
-    start = source.read(2)
-    source.seek(0)
-    return gzip.GzipFile(fileobj=source) if start == _GZIP_MAGIC else source
+        start = source.read(2)
+        source.seek(0)
+        yield closing.enter_context(gzip.GzipFile(fileobj=source)) if start == _GZIP_MAGIC else source
 
 
 def read_problem(line: bytes, place: str) -> ReadProblem:
@@ -251,7 +254,7 @@ def read_problem(line: bytes, place: str) -> ReadProblem:
     try:
         problem = _DECODER.decode(line)
     except msgspec.ValidationError as error:
-        raise InvalidRequest(f"{place}: {_plain(str(error))}; docs/decide.md describes the format") from error
+        raise InvalidRequest(f"{place}: {_fault(line, error)}; docs/decide.md describes the format") from error
     except msgspec.DecodeError as error:
         raise InvalidRequest(f"{place}: not one JSON object on a line: {error}") from error
     try:
@@ -263,9 +266,18 @@ def read_problem(line: bytes, place: str) -> ReadProblem:
     return ReadProblem(problem, policy, place)
 
 
-def _plain(message: str) -> str:
-    """Return a decoder's message with the path as it stands in the file."""
-    return message.replace(" - at `$", " at `problem").replace("Object ", "object ", 1)
+def _fault(line: bytes, error: msgspec.ValidationError) -> str:
+    """Say what is wrong with a problem, and in which item: a decoder knows that it was one of a list, not which."""
+    values = msgspec.json.decode(line)
+    for key, kind in (("executors", ExecutorSpec), ("queues", QueueSpec), ("jobs", JobSpecText)):
+        items = values.get(key) if isinstance(values, dict) else None
+        for index, item in enumerate(items if isinstance(items, list) else ()):
+            try:
+                msgspec.convert(item, kind)
+            except msgspec.ValidationError as closer:
+                name = item.get("id", item.get("name", "")) if isinstance(item, dict) else ""
+                return f"{key}[{index}]{f' ({name})' if name else ''}: {closer}"
+    return str(error)
 
 
 def _check(problem: Problem, policy: SchedulingPolicy) -> None:
@@ -314,6 +326,29 @@ def _check_quantities(place: str, amounts: dict[str, str | int | float]) -> None
             parse_quantity(str(amount))
         except InvalidRequest as error:
             raise InvalidRequest(f"{place}: {name}: {error}") from error
+
+
+def not_followed(read: ReadProblem) -> list[str]:
+    """Return what the problem asks for and this version's scheduler does not do yet, as sentences.
+
+    Raises:
+        InvalidRequest: nothing of the problem can be decided.
+    """
+    if read.problem.submit_check:
+        raise InvalidRequest(
+            f"{read.place}: submitCheck asks for the submit check alone, which is not decided here yet"
+        )
+    remarks = []
+    for pool in read.policy.pools:
+        for key, asked in (
+            ("awayPools", pool.away_pools),
+            ("experimentalMarketScheduling", pool.market),
+            ("experimentalOptimiser", pool.optimiser),
+            ("experimentalRunReconciliation", pool.reconciliation),
+        ):
+            if asked:
+                remarks.append(f"{read.place}: {key} of pool {pool.name} is not followed yet")
+    return remarks
 
 
 def quantities(amounts: dict[str, str | int | float]) -> _Q:

@@ -1,0 +1,205 @@
+"""`armada decide`: answers in every form, and mistakes told with file, line and place."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from armada.cli.operator import run
+from tests.shared_folder import REPOSITORY
+
+EXAMPLE = REPOSITORY / "docs" / "examples" / "two-queues.json"
+
+
+def problem(**changes: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "id": "small",
+        "executors": [{"id": "e", "nodes": [{"id": "n", "total": {"cpu": "2", "memory": "4Gi"}}]}],
+        "queues": [{"name": "a"}],
+        "jobs": [{"id": f"j{n}", "queue": "a", "submitted": n, "request": {"cpu": "1"}} for n in range(3)],
+    }
+    return {**values, **changes}
+
+
+def write(folder: Path, *problems: dict[str, Any]) -> str:
+    file = folder / "problems.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in problems), encoding="utf-8")
+    return str(file)
+
+
+def answer_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Any]:
+    assert run(["decide", *arguments, "--json"]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_the_documented_example_is_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (REPOSITORY / "docs" / "decide.md").read_text(encoding="utf-8")
+    assert EXAMPLE.read_text(encoding="utf-8") in page
+    for command, shown in re.findall(r"```console\n\$ armada decide docs/(.*?)\n(.*?)```", page, re.DOTALL):
+        arguments = [str(REPOSITORY / "docs" / word) if "/" in word else word for word in command.split()]
+        assert run(["decide", *arguments]) == 0
+        printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+        assert printed == [line.rstrip() for line in shown.splitlines()]
+
+
+def test_json_is_an_answer_that_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    [answer] = answer_of(capsys, write(tmp_path, problem()))
+    assert answer["id"] == "small"
+    [decided] = answer["expected"]
+    assert sorted(decided["default"]["scheduled"]) == ["j0", "j1"]
+    assert decided["default"]["waiting"] == {"j2": "no_fit"}
+    again = write(tmp_path, problem(expected=answer["expected"]))
+    assert run(["decide", "--check", again]) == 0
+    assert capsys.readouterr().out == "1 problems: 1 equal, 0 different\n"
+
+
+def test_check_prints_differences_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    [answer] = answer_of(capsys, write(tmp_path, problem()))
+    decided = answer["expected"][0]["default"]
+    del decided["scheduled"]["j1"]
+    decided["scheduled"]["j0"]["node"] = "elsewhere"
+    decided["waiting"]["j2"] = "queue_limit"
+    decided["queues"]["a"]["weight"] = 2
+    wrong = write(tmp_path, problem(expected=answer["expected"], deviations=["27.3"]))
+    assert run(["decide", "--check", wrong]) == 1
+    out = capsys.readouterr().out
+    assert "small: 4 differences (known deviations: 27.3)" in out
+    assert "scheduled, but not expected: j1" in out
+    assert "j0 scheduled with node n, expected elsewhere" in out
+    assert "j2 waits for no_fit, expected queue_limit" in out
+    assert "queue a: weight is 1.0, expected 2" in out
+    assert out.endswith("1 problems: 0 equal, 1 different\n")
+
+
+def test_gzip_and_standard_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = tmp_path / "problems.jsonl.gz"
+    packed.write_bytes(gzip.compress(json.dumps(problem()).encode()))
+    [from_file] = answer_of(capsys, str(packed))
+    with packed.open("rb") as stream:
+        monkeypatch.setattr("sys.stdin", type("Input", (), {"buffer": stream}))
+        [from_input] = answer_of(capsys, "-")
+    assert from_file == from_input
+
+
+def test_later_rounds_follow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = problem()["jobs"]
+    jobs[0]["leaves"] = 1
+    [answer] = answer_of(capsys, write(tmp_path, problem(rounds=2, jobs=jobs)))
+    assert sorted(answer["expected"][1]["default"]["scheduled"]) == ["j2"]
+
+
+def test_a_job_that_arrives_late_keeps_its_place_in_submit_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = [
+        {"id": "late", "queue": "a", "submitted": 0, "arrives": 1, "request": {"cpu": "2"}},
+        {"id": "first", "queue": "a", "submitted": 1, "leaves": 1, "request": {"cpu": "2"}},
+        {"id": "second", "queue": "a", "submitted": 2, "request": {"cpu": "2"}},
+    ]
+    [answer] = answer_of(capsys, write(tmp_path, problem(rounds=2, jobs=jobs)))
+    assert list(answer["expected"][0]["default"]["scheduled"]) == ["first"]
+    assert list(answer["expected"][1]["default"]["scheduled"]) == ["late"]
+
+
+def test_explain_tells_one_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path, problem())
+    assert run(["decide", file, "--explain", "j2"]) == 0
+    out = capsys.readouterr().out
+    assert "waits (no_fit)" in out
+    assert "1 node could hold it but is in use" in out
+    [told] = answer_of(capsys, file, "--explain", "j0")
+    assert told["decision"] == "runs on n at priority 1000 (no-preemption)"
+
+
+def test_bench_counts_and_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    [figures] = answer_of(capsys, write(tmp_path, problem()), "--bench", "3")
+    assert (figures["id"], figures["scheduled"], figures["preempted"]) == ("small", 2, 0)
+    assert len(figures["seconds"]) == 3
+    assert min(figures["seconds"]) > 0
+    assert run(["decide", write(tmp_path, problem()), "--bench", "1"]) == 0
+    assert "small: 2 scheduled, 0 preempted\n  loading" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"colour": 1}, "unknown field `colour`"),
+        (
+            {"jobs": [{"id": "j", "queue": "a", "request": {"cpu": "1"}, "colour": 1}]},
+            r"jobs\[0\] \(j\): Object contains unknown field `colour`",
+        ),
+        ({"jobs": [{"id": "j", "queue": "b"}]}, "job j: queue 'b' is not among"),
+        ({"jobs": [{"id": "j", "queue": "a", "priorityClass": "gold"}]}, "'gold' is not configured; there is armada-d"),
+        ({"jobs": [{"id": "j", "queue": "a"}] * 2}, "jobs: 'j' occurs twice"),
+        ({"jobs": [{"id": "", "queue": "a"}]}, "jobs: number 1 has an empty name"),
+        ({"jobs": [{"id": "j", "queue": "a", "request": {"cpu": "-x"}}]}, "job j: request: cpu: '-x' is no Kubernetes"),
+        (
+            {"jobs": [{"id": "j", "queue": "a", "gang": {"id": "g", "cardinality": 0}}]},
+            "cardinality must be at least 1",
+        ),
+        ({"jobs": [{"id": "j", "queue": "a", "arrives": 1, "run": {"node": "n"}}]}, "can't arrive later"),
+        ({"rounds": 0}, "rounds must be 1 to"),
+        ({"config": {"pools": [{"name": "p", "color": 1}]}}, r"unknown key config\.pools\[0\]\.color"),
+        ({"executors": [{"id": "e", "nodes": [{"id": "n", "total": {"cpu": "1 Gi"}}]}]}, "node n: total: cpu: '1 Gi'"),
+        ({"submitCheck": True}, "submit check"),
+        (
+            {
+                "jobs": [
+                    {"id": "i", "queue": "a", "gang": {"id": "g", "cardinality": 2}},
+                    {"id": "j", "queue": "a", "gang": {"id": "g", "cardinality": 3}},
+                ],
+            },
+            "job j does not fit its gang",
+        ),
+    ],
+)
+def test_mistakes_name_line_and_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], words: str
+) -> None:
+    file = write(tmp_path, problem(), problem(**changes))
+    assert run(["decide", file]) == 2
+    message = capsys.readouterr().err
+    assert f"{file}, line 2" in message
+    assert re.search(words, message), message
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"{not json}\n", "line 1: not one JSON object on a line"),
+        (b"\x1f\x8bbroken", "can't be read"),
+        (b"", "no problem in these files"),
+        (b"[]\n", "line 1: Expected `object`"),
+    ],
+)
+def test_what_is_no_problem_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, words: str
+) -> None:
+    file = tmp_path / "problems.jsonl"
+    file.write_bytes(content)
+    assert run(["decide", str(file)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_missing_file_and_contradicting_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["decide", str(tmp_path / "nothing")]) == 2
+    assert "can't be read: No such file" in capsys.readouterr().err
+    assert run(["decide", write(tmp_path, problem()), "--check", "--bench", "1"]) == 2
+    assert "exclude each other" in capsys.readouterr().err
+    assert run(["decide", write(tmp_path, problem()), "--check"]) == 2
+    assert "there is no expected" in capsys.readouterr().err
+    assert run(["decide", write(tmp_path, problem()), "--explain", "nobody"]) == 2
+    assert "no problem in these files has a job 'nobody'" in capsys.readouterr().err
+    assert run(["decide", write(tmp_path, problem()), "--id", "nothing"]) == 2
+    assert "no problem with id 'nothing'" in capsys.readouterr().err
+
+
+def test_what_is_not_followed_yet_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pools = [{"name": "default", "experimentalOptimiser": {"enabled": True, "timeout": "1s"}}]
+    assert run(["decide", write(tmp_path, problem(config={"pools": pools}))]) == 0
+    assert "experimentalOptimiser of pool default is not followed yet" in capsys.readouterr().err
