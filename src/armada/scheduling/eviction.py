@@ -9,7 +9,7 @@ import numpy as np
 from armada.scheduling.kernels.books import Books
 from armada.scheduling.kernels.eviction import evict, mark_gangs, mark_oversubscribed, mark_unprotected
 from armada.scheduling.kernels.jobs import Jobs, Shapes
-from armada.scheduling.kernels.nodes import Nodes
+from armada.scheduling.kernels.nodes.room import Nodes
 from armada.scheduling.snapshot import HOME, Flags, PoolSnapshot, Rows
 
 

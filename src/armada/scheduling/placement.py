@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from armada.scheduling.kernels.gangs import Placing
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
-from armada.scheduling.kernels.nodes import Nodes
+from armada.scheduling.kernels.nodes.index import CHUNK
+from armada.scheduling.kernels.nodes.room import Nodes
 from armada.scheduling.kernels.victims import Victims, link
 from armada.scheduling.snapshot import PoolSnapshot, Rows
 
@@ -100,8 +101,8 @@ def lay_out_nodes(snapshot: PoolSnapshot, shapes: Shapes) -> Nodes:
         stale=np.zeros((buckets, count), np.uint8),
         stale_list=np.zeros((buckets, count), np.int32),
         stale_count=np.zeros(buckets, np.int64),
+        most=np.zeros((buckets, -(-count // CHUNK), width), np.int64),
         bound=np.zeros(keys, np.int64),
-        least=np.zeros(keys, np.int64),
         spare=np.zeros(count, np.int32),
         lane_first=np.full(lanes, -1, np.int32),
         lane_top=np.full(lanes, -1, np.int32),

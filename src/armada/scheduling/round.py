@@ -25,7 +25,7 @@ from armada.scheduling.kernels.books import Books
 from armada.scheduling.kernels.draw import draw
 from armada.scheduling.kernels.eviction import bind_running
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
-from armada.scheduling.kernels.nodes import Nodes
+from armada.scheduling.kernels.nodes.room import Nodes
 from armada.scheduling.ordering import expected_order, open_streams
 from armada.scheduling.placement import (
     FEW_NODES,

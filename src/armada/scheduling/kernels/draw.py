@@ -5,7 +5,7 @@ from armada.scheduling.kernels.books import Books, enter, exceeds
 from armada.scheduling.kernels.compiled import kernel, part, woven
 from armada.scheduling.kernels.gangs import GAVE_WAY, Placing, place_gang
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
-from armada.scheduling.kernels.nodes import Nodes
+from armada.scheduling.kernels.nodes.room import Nodes
 from armada.scheduling.kernels.streams import Streams, advance, first_member, heapify, open_streams
 from armada.scheduling.kernels.victims import Victims
 from armada.scheduling.snapshot import Flags, Rows

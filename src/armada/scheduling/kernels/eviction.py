@@ -4,7 +4,7 @@ from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.books import Books, enter
 from armada.scheduling.kernels.compiled import kernel
 from armada.scheduling.kernels.jobs import Jobs, Shapes
-from armada.scheduling.kernels.nodes import Nodes, change
+from armada.scheduling.kernels.nodes.room import Nodes, change
 from armada.scheduling.snapshot import Flags
 
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.compiled import part, woven
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
-from armada.scheduling.kernels.nodes import Nodes, change, fits
-from armada.scheduling.kernels.search import search
+from armada.scheduling.kernels.nodes.room import Nodes, change, fits
+from armada.scheduling.kernels.nodes.search import search
 from armada.scheduling.kernels.streams import Streams
 from armada.scheduling.kernels.victims import Victims, find, log_freed, lose, relink, unlink
 from armada.scheduling.snapshot import Amounts, Flags, Rows

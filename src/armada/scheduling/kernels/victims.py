@@ -12,7 +12,7 @@ from typing import NamedTuple
 from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.compiled import kernel, part
 from armada.scheduling.kernels.jobs import Jobs, Shapes
-from armada.scheduling.kernels.nodes import Nodes, change
+from armada.scheduling.kernels.nodes.room import Nodes, change
 from armada.scheduling.snapshot import Amounts, Flags, Rows
 
 LONGEST_WALK = 192

@@ -8,11 +8,9 @@ earlier in the lane's own order; only then the block of equal rounded amounts is
 """
 
 from armada.scheduling.kernels.compiled import part
-from armada.scheduling.kernels.index import lower_bound, refresh
-from armada.scheduling.kernels.nodes import Nodes, fits, rounded
+from armada.scheduling.kernels.nodes.index import CHUNK, LOWEST, lower_bound, refresh, tighten_bound
+from armada.scheduling.kernels.nodes.room import Nodes, fits, rounded
 from armada.scheduling.snapshot import Amounts, Rows
-
-LOWEST = -(2**63)
 
 
 @part
@@ -126,33 +124,28 @@ def is_contested(nodes: Nodes, bucket: int, place: int, want: Amounts) -> bool:
 
 @part
 def first_fit(nodes: Nodes, bucket: int, want: Amounts, verdict: Rows) -> int:
-    """Return the place in the index of the first node that fits, or -1.
-
-    The walk over the index jumps: where a node lacks a resource, to the next key that may have enough of it.
-    """
+    """Return the place in the index of the first node that fits, or -1."""
     refresh(nodes, bucket)
     count, last = nodes.order.shape[1], nodes.key.shape[2] - 1
     for column in range(last):
-        nodes.least[column] = rounded(want[nodes.key_column[column]], nodes.key_step[column])
-    node, lacking, place = -1, 0, -1
+        nodes.bound[column] = rounded(want[nodes.key_column[column]], nodes.key_step[column])
+    nodes.bound[last] = LOWEST
+    place = lower_bound(nodes, bucket, 0, count)
     while place < count:
-        if lacking < 0:
-            place += 1
-        else:
-            for column in range(last):
-                nodes.bound[column] = nodes.key[bucket, node, column] if column < lacking else nodes.least[column]
-            nodes.bound[last] = LOWEST
-            place = lower_bound(nodes, bucket, place + 1, count)
-        if place >= count:
-            break
-        node = nodes.order[bucket, place]
-        lacking = -1
-        for column in range(last):
-            if nodes.key[bucket, node, column] < nodes.least[column]:
-                lacking = column
+        chunk = place // CHUNK
+        end = min((chunk + 1) * CHUNK, count)
+        promising = True
+        for resource in range(want.shape[0]):
+            if want[resource] > nodes.most[bucket, chunk, resource]:
+                promising = False
                 break
-        if lacking < 0 and verdict[nodes.type[node]] < 0 and fits(nodes.free, bucket, node, want):
-            return place
+        if promising:
+            for index in range(place, end):
+                node = nodes.order[bucket, index]
+                if verdict[nodes.type[node]] < 0 and fits(nodes.free, bucket, node, want):
+                    return index
+            tighten_bound(nodes, bucket, chunk)
+        place = end
     return -1
 
 

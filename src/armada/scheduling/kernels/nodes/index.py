@@ -3,10 +3,18 @@
 A node's key is its free amount of each indexed resource and a tie breaker. Up to the first resource whose amounts are
 not all multiples of its resolution the amounts are rounded down (those columns form a *block*); from that resource on
 they stand exact. With a single lane all columns are rounded: then the key is the reference's own order.
+
+The order is cut into chunks of CHUNK places. Of each chunk it is known what a node in it has free at most, of every
+resource, so that a search skips what can't help. These bounds are raised at once and lowered when a search has looked
+through the chunk in vain.
 """
 
 from armada.scheduling.kernels.compiled import part
-from armada.scheduling.kernels.nodes import Nodes, rounded
+from armada.scheduling.kernels.nodes.room import Nodes, rounded
+
+CHUNK = 32
+
+LOWEST = -(2**63)
 
 REBUILT_SHARE = 4
 """The index is sorted anew when more than one in so many nodes changed."""
@@ -56,6 +64,25 @@ def write_key(nodes: Nodes, bucket: int, node: int) -> bool:
 
 
 @part
+def raise_bound(nodes: Nodes, bucket: int, place: int) -> None:
+    """Let the bound of a place's chunk cover the node that stands there."""
+    node, chunk = nodes.order[bucket, place], place // CHUNK
+    for resource in range(nodes.free.shape[2]):
+        nodes.most[bucket, chunk, resource] = max(
+            nodes.most[bucket, chunk, resource], nodes.free[bucket, node, resource]
+        )
+
+
+@part
+def tighten_bound(nodes: Nodes, bucket: int, chunk: int) -> None:
+    """Set the bound of a chunk to what its nodes have."""
+    for resource in range(nodes.free.shape[2]):
+        nodes.most[bucket, chunk, resource] = LOWEST
+    for place in range(chunk * CHUNK, min((chunk + 1) * CHUNK, nodes.order.shape[1])):
+        raise_bound(nodes, bucket, place)
+
+
+@part
 def build(nodes: Nodes, bucket: int) -> None:
     """Sort all nodes of a bucket anew, by merging runs."""
     count = nodes.order.shape[1]
@@ -84,6 +111,8 @@ def build(nodes: Nodes, bucket: int) -> None:
         width *= 2
     for place in range(count):
         nodes.order[bucket, place] = source[place]
+    for chunk in range(nodes.most.shape[1]):
+        tighten_bound(nodes, bucket, chunk)
 
 
 @part
@@ -95,6 +124,7 @@ def move(nodes: Nodes, bucket: int, node: int) -> None:
         nodes.bound[column] = nodes.key[bucket, node, column]
     place = lower_bound(nodes, bucket, 0, count)
     if not write_key(nodes, bucket, node):
+        raise_bound(nodes, bucket, place)
         return
     shrunk = False
     for column in range(width):
@@ -107,11 +137,16 @@ def move(nodes: Nodes, bucket: int, node: int) -> None:
         goal = lower_bound(nodes, bucket, 0, place)
         for index in range(place, goal, -1):
             order[index] = order[index - 1]
+            if index % CHUNK == 0:
+                raise_bound(nodes, bucket, index)
     else:
         goal = lower_bound(nodes, bucket, place + 1, count) - 1
         for index in range(place, goal):
             order[index] = order[index + 1]
+            if (index + 1) % CHUNK == 0:
+                raise_bound(nodes, bucket, index)
     order[goal] = node
+    raise_bound(nodes, bucket, goal)
 
 
 @part
