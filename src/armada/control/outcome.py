@@ -5,11 +5,11 @@ leases that a node's preemptions made room for have fallen away, those preemptio
 """
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
 
-from armada.control.runs import run_id_of
 from armada.control.sequences import merged_sequences
 from armada.model.events import Failure, JobPreempted, JobSetEvents, RunLeased, RunPreempted
 from armada.model.fleet import Node
@@ -197,3 +197,12 @@ def _leased(lease: _Lease, pool: str, tolerations: tuple[Toleration, ...], now_m
         tolerations=tolerations,
         overlay=overlay,
     )
+
+
+def run_id_of(job_id: str, attempt: int) -> str:
+    """Return the id of a job's attempt (counted from 0), shaped like a UUID.
+
+    It follows from job and attempt, so that no chance is needed to lease.
+    """
+    digest = blake2b(f"{job_id}/{attempt}".encode(), digest_size=16, person=b"armada run").hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"

@@ -14,9 +14,9 @@ ANONYMOUS = Caller(name="anonymous", permissions=ALL_PERMISSIONS)
 class Authenticator:
     """Names the caller of a request."""
 
-    async def caller(self, context: Any) -> Caller:
+    async def caller(self, call: Any) -> Caller:
         """Return who calls; raises Unauthenticated once there are credentials that can be wrong."""
-        del context
+        del call
         return ANONYMOUS
 
 

@@ -189,6 +189,7 @@ class ControlPlane:
         try:
             bound = server.add_insecure_port(address_text(host, port))
         except RuntimeError as error:
+            await server.stop(None)
             raise StartupRefused(port_refused("grpc", host, port, "it is in use or not allowed")) from error
         await server.start()
 

@@ -1,7 +1,7 @@
 """Exchanges with executors: what is told, how often, and when room is free again (F032)."""
 
 from armada.control.leasing import Roster, lease_of, still_to_start
-from armada.control.runs import run_id_of
+from armada.control.outcome import run_id_of
 from armada.model.events import ExecutorReported, JobsSubmitted, RunsReleased
 from armada.model.fleet import Node
 from armada.model.leases import HeldRun, LeaseRequest, NodeReport
