@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from armada.cli.problems.reading import ClassLimitSpec, ExecutorSpec, JobSpecText, NodeSpec, QueueSpec, quantities
-from armada.control.runs import run_id_of
 from armada.model.events import (
     Event,
     ExecutorReported,
@@ -167,7 +166,7 @@ def lease(
     acknowledged: bool,
 ) -> Iterator[Event]:
     """Give the facts of a run that was leased, and that its executor has confirmed unless it is not acknowledged."""
-    run_id = run_id_of(job_id, 0)
+    run_id = _run_id(job_id)
     yield RunLeased(
         at_ms=at_ms,
         job_id=job_id,
@@ -182,9 +181,14 @@ def lease(
         yield RunPending(at_ms=at_ms, job_id=job_id, run_id=run_id)
 
 
+def _run_id(job_id: str) -> str:
+    """Return the id of a job's only run: a problem's jobs run once."""
+    return f"{job_id}/run"
+
+
 def success(job_id: str, at_ms: int) -> Iterator[Event]:
     """Give the facts of a running job that ends well."""
-    yield RunSucceeded(at_ms=at_ms, job_id=job_id, run_id=run_id_of(job_id, 0))
+    yield RunSucceeded(at_ms=at_ms, job_id=job_id, run_id=_run_id(job_id))
     yield JobSucceeded(at_ms=at_ms, job_id=job_id)
 
 
@@ -195,10 +199,10 @@ def withdrawal(job_id: str, at_ms: int) -> Iterator[Event]:
 
 def preemption(job_id: str, kind: str, at_ms: int) -> Iterator[Event]:
     """Give the facts of a running job that lost its place."""
-    yield RunPreempted(at_ms=at_ms, job_id=job_id, run_id=run_id_of(job_id, 0), kind=kind, reason=kind)
+    yield RunPreempted(at_ms=at_ms, job_id=job_id, run_id=_run_id(job_id), kind=kind, reason=kind)
     yield JobPreempted(at_ms=at_ms, job_id=job_id, failure=RunFailure(reason=kind, kind="preempted"))
 
 
 def release(job_ids: Iterable[str], at_ms: int) -> Event:
     """Return the fact that these jobs' ended runs hold nothing any more."""
-    return RunsReleased(at_ms=at_ms, run_ids=tuple(run_id_of(job_id, 0) for job_id in job_ids))
+    return RunsReleased(at_ms=at_ms, run_ids=tuple(_run_id(job_id) for job_id in job_ids))
