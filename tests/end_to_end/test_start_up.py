@@ -95,8 +95,8 @@ def test_a_folder_of_another_version_or_of_others_is_left_alone(tmp_path: Path) 
         (("--simulate", "0x-1"), "CLUSTERSxNODES", 1),
         (("--simulate", "1000000x1000000"), "simulate", 1),
         (("--log-level", "loud"), "log_level", 1),
-        (("--grpc-port", "70000"), "70000", 2),
-        (("--grpc-port", "x"), "x", 2),
+        (("--grpc-port", "70000"), "65535", 2),
+        (("--grpc-port", "x"), "--grpc-port", 2),
         (("--host", "0.0.0.0"), "0.0.0.0", 1),  # noqa: S104 - what must be refused
         (("--config", "nowhere.yaml"), "nowhere.yaml", 1),
         (("--nonsense",), "--nonsense", 2),

@@ -104,9 +104,9 @@ def final_table(findings: Sequence[Finding]) -> Table:
     """What was promised and what happened."""
     grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     grid.add_column("", no_wrap=True)
-    grid.add_column("WHAT", overflow="fold")
-    grid.add_column("EXPECTED", overflow="fold")
-    grid.add_column("WHAT HAPPENED", overflow="fold")
+    grid.add_column("WHAT", max_width=24)
+    grid.add_column("EXPECTED", max_width=28, style="dim")
+    grid.add_column("WHAT HAPPENED")
     for finding in findings:
         mark = Text("✓", style="bold green") if finding.is_kept else Text("✗", style="bold red")
         grid.add_row(mark, finding.what, finding.expected, Text(render.printable(finding.happened, one_line=True)))

@@ -1,6 +1,7 @@
 """The demo from curtain to curtain: start, perform, judge, clean up."""
 
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -25,6 +26,9 @@ LIMIT_S: Final = 75.0
 TICK_S: Final = 0.2
 PLAIN_EVERY_S: Final = 2.0
 CLEANUP_S: Final = 8.0
+_WEB_FONT: Final = re.compile(r"@font-face\s*\{[^}]*\}\s*")
+"""Fonts from elsewhere: the picture does with the viewer's own monospaced one."""
+
 _PICTURE_AT: Final = 0.45
 """Part of the jobs that have ended when the moment for the picture is taken."""
 
@@ -147,7 +151,8 @@ def _draw(path: Path, moment: Any, found: list[verdict.Finding], seconds: float)
         if moment is not None:
             recorder.print(moment)
         _print_end(recorder, found, seconds)
-        path.write_text(recorder.export_svg(title="make demo"), encoding="utf-8")
+        svg = recorder.export_svg(title="make demo", unique_id="armada-demo")
+        path.write_text(_WEB_FONT.sub("", svg), encoding="utf-8")
 
 
 def _leave_nothing(performance: Performance, system: DemoSystem) -> None:
