@@ -27,7 +27,11 @@ class Method(IntEnum):
 
 
 class PreemptionKind(IntEnum):
-    """Why a running job loses its place. DISPLACED: the room went to jobs that the round put first."""
+    """Why a running job loses its place.
+
+    FAIR_SHARE: to a queue below its share (siblings in a gang too). URGENCY: to a job of higher or equal class on its
+    node. GANG: only because a sibling lost its own. DISPLACED: to jobs that the round put first, none in particular.
+    """
 
     FAIR_SHARE = 1
     URGENCY = 2

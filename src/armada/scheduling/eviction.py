@@ -6,10 +6,9 @@ which their node has given out more than it has.
 
 import numpy as np
 
-from armada.scheduling.kernels.books import Books
 from armada.scheduling.kernels.eviction import evict, mark_gangs, mark_oversubscribed, mark_unprotected
-from armada.scheduling.kernels.jobs import Jobs, Shapes
-from armada.scheduling.kernels.nodes.room import Nodes
+from armada.scheduling.kernels.jobs import Jobs
+from armada.scheduling.placement import Board
 from armada.scheduling.snapshot import HOME, Flags, PoolSnapshot, Rows
 
 
@@ -20,26 +19,28 @@ def evictable(snapshot: PoolSnapshot, jobs: Jobs) -> Flags:
     return flags
 
 
-def evict_by_fairness(
-    snapshot: PoolSnapshot, jobs: Jobs, shapes: Shapes, nodes: Nodes, books: Books, protected: Flags
-) -> Rows:
+def evict_by_fairness(snapshot: PoolSnapshot, board: Board, protected: Flags) -> Rows:
     """Evict for the first pass; return the jobs, queue by queue in serving order."""
-    marked = np.zeros(len(jobs.node), np.uint8)
-    can_evict = evictable(snapshot, jobs)
-    mark_unprotected(jobs, shapes, protected, can_evict, marked)
-    mark_gangs(jobs, can_evict, np.zeros(len(snapshot.gangs.cardinality), np.uint8), marked)
-    evict(jobs, shapes, nodes, books, marked)
+    marked = np.zeros(len(board.jobs.node), np.uint8)
+    can_evict = evictable(snapshot, board.jobs)
+    mark_unprotected(board.jobs, board.shapes, protected, can_evict, marked)
+    _evict(board, can_evict, marked)
     return np.flatnonzero(marked).astype(np.int32)
 
 
-def evict_oversubscribed(snapshot: PoolSnapshot, jobs: Jobs, shapes: Shapes, nodes: Nodes, books: Books) -> Rows:
+def evict_oversubscribed(snapshot: PoolSnapshot, board: Board) -> Rows:
     """Evict for the second pass; return the jobs, queue by queue, those bound at higher priorities first."""
+    jobs = board.jobs
     marked = np.zeros(len(jobs.node), np.uint8)
     can_evict = evictable(snapshot, jobs)
-    if not mark_oversubscribed(jobs, shapes, nodes, can_evict, marked):
+    if not mark_oversubscribed(jobs, board.shapes, board.nodes, can_evict, marked):
         return np.zeros(0, np.int32)
-    mark_gangs(jobs, can_evict, np.zeros(len(snapshot.gangs.cardinality), np.uint8), marked)
-    evict(jobs, shapes, nodes, books, marked)
+    _evict(board, can_evict, marked)
     evicted = np.flatnonzero(marked)
     order = np.lexsort((evicted, -jobs.bucket[evicted], jobs.queue[evicted]))
     return evicted[order].astype(np.int32)
+
+
+def _evict(board: Board, can_evict: Flags, marked: Flags) -> None:
+    mark_gangs(board.jobs, can_evict, np.zeros(len(board.gangs.cardinality), np.uint8), marked)
+    evict(board.jobs, board.shapes, board.nodes, board.books, marked)

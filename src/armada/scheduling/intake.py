@@ -61,7 +61,7 @@ def build_snapshot(
     total = _total(policy, pool, nodes)
     queued_columns = _queued(queued, active)
     running_columns = _running(policy, shapes, running, active, node_row)
-    used, queued_shape, running_shape = _used_shapes(len(shapes), queued_columns.shape, running_columns.shape)
+    used, queued_shape, running_shape = _used_kinds(shapes, queued_columns.shape, running_columns.shape)
     queued_columns = msgspec.structs.replace(queued_columns, shape=queued_shape)
     running_columns = msgspec.structs.replace(running_columns, shape=running_shape)
     labels = _labels_in_use(gangs, queued_columns.gang)
@@ -112,7 +112,7 @@ def _nodes(fleet: FleetTable, shapes: ShapeTable, running: RunningJobs) -> tuple
     allocatable = fleet.allocatable.copy()
     bound = np.zeros_like(allocatable)
     on_node = running.node >= 0
-    request = shapes.request[running.shape]
+    request = shapes.request[shapes.kind[running.shape]]
     foreign = on_node & (running.kind == FOREIGN)
     ours = on_node & (running.kind != FOREIGN)
     np.subtract.at(allocatable, running.node[foreign], request[foreign])
@@ -182,7 +182,7 @@ def _running(
             running.submitted[part],
             running.leased_ms[part],
             running.job_priority[part],
-            -class_priority[shapes.class_row[running.shape[part]]],
+            -class_priority[shapes.class_row[shapes.kind[running.shape[part]]]],
             queue,
         ),
     )
@@ -202,13 +202,16 @@ def _running(
     )
 
 
-def _used_shapes(count: int, queued: Rows, running: Rows) -> tuple[NDArray[np.int64], Rows, Rows]:
-    """Return the shapes that occur, and both columns in terms of their places."""
-    mark = np.zeros(count, np.bool_)
+def _used_kinds(shapes: ShapeTable, queued: Rows, running: Rows) -> tuple[NDArray[np.int64], Rows, Rows]:
+    """Return the kinds that occur, and both columns of shapes in terms of their places."""
+    mark = np.zeros(len(shapes), np.bool_)
     mark[queued] = True
     mark[running] = True
-    place = (np.cumsum(mark) - 1).astype(np.int32)
-    return np.flatnonzero(mark).astype(np.int64), place[queued], place[running]
+    in_use = np.zeros(len(shapes.rule), np.bool_)
+    in_use[shapes.kind[mark]] = True
+    place = (np.cumsum(in_use) - 1).astype(np.int32)
+    place_of_shape = place[shapes.kind]
+    return np.flatnonzero(in_use).astype(np.int64), place_of_shape[queued], place_of_shape[running]
 
 
 def _labels_in_use(gangs: GangRows, gang: Rows) -> tuple[str, ...]:
@@ -235,7 +238,7 @@ def _verdicts(
             if shape in own:
                 in_use[[rule for rule, _, _ in entries]] = True
     place = np.where(in_use, np.cumsum(in_use) - 1, -1).astype(np.int32)
-    key = (in_use.tobytes(), overfull.tobytes(), labels, pool.default_tolerations)
+    key = (shapes.rules_epoch, in_use.tobytes(), overfull.tobytes(), labels, pool.default_tolerations)
     known = fleet.verdicts.get(key)
     if known is None:
         rules = [_widened(shapes.rules[index], pool) for index in np.flatnonzero(in_use)]

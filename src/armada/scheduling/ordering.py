@@ -1,5 +1,7 @@
-"""Ordering: whose turn it is. Inside a queue by running before queued, class, priority and age; between queues the one
-that would be cheapest after being served.
+"""Ordering: whose turn it is.
+
+Inside a queue: running before queued, then class, priority and age; between queues: the one that would be the
+cheapest after being served.
 
 The snapshot brings each queue's jobs in serving order; here the streams of a pass are made of them, and the order in
 which evicted jobs are expected to return is found by playing their return through.
@@ -7,10 +9,10 @@ which evicted jobs are expected to return is found by playing their return throu
 
 import numpy as np
 
-from armada.scheduling.kernels.books import Books
 from armada.scheduling.kernels.draw import number_expected
-from armada.scheduling.kernels.jobs import Jobs, Shapes
+from armada.scheduling.kernels.jobs import Jobs
 from armada.scheduling.kernels.streams import Streams
+from armada.scheduling.placement import Board
 from armada.scheduling.snapshot import PoolSnapshot, Rows
 
 
@@ -59,17 +61,9 @@ def open_streams(snapshot: PoolSnapshot, jobs: Jobs, evicted: Rows, *, second_pa
     )
 
 
-def expected_order(
-    snapshot: PoolSnapshot,
-    jobs: Jobs,
-    shapes: Shapes,
-    books: Books,
-    evicted: Rows,
-    *,
-    second_pass: bool,
-) -> Rows:
+def expected_order(snapshot: PoolSnapshot, board: Board, evicted: Rows, *, second_pass: bool) -> Rows:
     """Return the evicted jobs in the order in which they would return if everything fitted."""
     job_at = np.zeros(len(evicted), np.int32)
-    streams = open_streams(snapshot, jobs, evicted, second_pass=second_pass)
-    number_expected(jobs, shapes, books, streams, job_at)
+    streams = open_streams(snapshot, board.jobs, evicted, second_pass=second_pass)
+    number_expected(board.jobs, board.shapes, board.books, streams, job_at)
     return job_at

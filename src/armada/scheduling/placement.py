@@ -4,11 +4,14 @@ How a place is found, dearer choice after dearer: free room; room of evicted job
 room of jobs at lower priorities. All of it is in `kernels.gangs`, `kernels.search` and `kernels.victims`.
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from armada.scheduling.fairness import open_books
+from armada.scheduling.kernels.books import Books
+from armada.scheduling.kernels.eviction import bind_running
 from armada.scheduling.kernels.gangs import Placing
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
 from armada.scheduling.kernels.nodes.index import CHUNK
@@ -23,6 +26,52 @@ HEAPS: Final = 24
 """How many kinds of request keep a heap of victims at a time."""
 
 FREED_RING: Final = 4096
+
+
+class Board(NamedTuple):
+    """The state of a round: what kernels read and write."""
+
+    jobs: Jobs
+    shapes: Shapes
+    nodes: Nodes
+    gangs: Gangs
+    books: Books
+
+
+def lay_out(snapshot: PoolSnapshot, few_nodes: int = FEW_NODES) -> Board:
+    """Return the board as it stands before the round: running jobs on their nodes and in the books."""
+    jobs = lay_out_jobs(snapshot)
+    shapes = lay_out_shapes(snapshot, few_nodes)
+    nodes = lay_out_nodes(snapshot, shapes)
+    bind_running(jobs, shapes, nodes)
+    return Board(jobs, shapes, nodes, lay_out_gangs(snapshot), open_books(snapshot, jobs, shapes))
+
+
+def lay_out_jobs(snapshot: PoolSnapshot) -> Jobs:
+    """Return running and queued jobs as one table, running ones first."""
+    running, queued = snapshot.running, snapshot.queued
+    count, waiting = len(running.row), len(queued.row)
+    every = count + waiting
+    queues = np.arange(len(snapshot.queues.names), dtype=np.int32)
+    bucket = np.zeros(every, np.int32)
+    priorities = np.array(snapshot.rules.priorities, np.int64)
+    bucket[:count] = np.searchsorted(priorities, running.priority)
+    nowhere = np.full(waiting, -1, np.int32)
+    return Jobs(
+        shape=np.concatenate((running.shape, queued.shape)),
+        gang=np.concatenate((running.gang, queued.gang)),
+        queue=np.concatenate((np.repeat(queues, np.diff(running.offsets)), np.repeat(queues, np.diff(queued.offsets)))),
+        node=np.concatenate((running.node, nowhere)),
+        bucket=bucket,
+        state=np.zeros(every, np.uint8),
+        method=np.zeros(every, np.uint8),
+        reason=np.zeros(every, np.uint8),
+        saved=np.full(every, -1, np.int32),
+        away_entry=np.full(every, -1, np.int32),
+        label=np.full(every, -1, np.int32),
+        value=np.full(every, -1, np.int32),
+        running=count,
+    )
 
 
 def lay_out_shapes(snapshot: PoolSnapshot, few_nodes: int = FEW_NODES) -> Shapes:
@@ -146,9 +195,10 @@ def lay_out_gangs(snapshot: PoolSnapshot) -> Gangs:
     )
 
 
-def line_up_victims(jobs: Jobs, job_at: Rows, node_count: int, width: int, gang_count: int) -> Victims:
+def line_up_victims(board: Board, job_at: Rows) -> Victims:
     """Return the evicted jobs, given in the order in which they are expected to return."""
-    count = len(job_at)
+    jobs = board.jobs
+    count, node_count, width = len(job_at), board.nodes.free.shape[1], board.nodes.free.shape[2]
     node = jobs.node[job_at]
     offsets = np.zeros(node_count + 1, np.int32)
     np.cumsum(np.bincount(node, minlength=node_count), out=offsets[1:])
@@ -162,7 +212,7 @@ def line_up_victims(jobs: Jobs, job_at: Rows, node_count: int, width: int, gang_
         offsets=offsets,
         on_node=np.lexsort((-np.arange(count), node)).astype(np.int32),
         sibling=np.full(count, -1, np.int32),
-        gang_start=np.full(gang_count, -1, np.int32),
+        gang_start=np.full(len(board.gangs.cardinality), -1, np.int32),
         stamp=np.zeros(node_count, np.int64),
         gathered=np.zeros((node_count, width), np.int64),
         clock=np.zeros(1, np.int64),

@@ -1,10 +1,11 @@
 """`schedule`: one round of one pool, from snapshot to decisions.
 
-The steps: (1) shares; (2) evict; (3) order; (4) place gang by gang; (5) evict where nodes gave out too much; (6) place the
-evicted again; (7) compare with the start to get leases and preemptions; (8) explain the rest.
+The steps: (1) shares; (2) evict; (3) order; (4) place gang by gang; (5) evict where nodes gave out too much; (6) place
+the evicted again; (7) compare with the start to get leases and preemptions; (8) explain the rest.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from armada.model.fleet import Node, Queue
 from armada.model.jobs import JobShape
@@ -18,23 +19,13 @@ from armada.scheduling.decisions import (
     Termination,
 )
 from armada.scheduling.eviction import evict_by_fairness, evict_oversubscribed
-from armada.scheduling.fairness import open_books, protected_queues, queue_figures, work_out_shares
+from armada.scheduling.fairness import protected_queues, queue_figures, work_out_shares
 from armada.scheduling.intake import build_snapshot
 from armada.scheduling.kernels import codes
-from armada.scheduling.kernels.books import Books
 from armada.scheduling.kernels.draw import draw
-from armada.scheduling.kernels.eviction import bind_running
-from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
-from armada.scheduling.kernels.nodes.room import Nodes
+from armada.scheduling.kernels.jobs import Jobs
 from armada.scheduling.ordering import expected_order, open_streams
-from armada.scheduling.placement import (
-    FEW_NODES,
-    lay_out_gangs,
-    lay_out_nodes,
-    lay_out_shapes,
-    line_up_victims,
-    placing_for,
-)
+from armada.scheduling.placement import FEW_NODES, Board, lay_out, line_up_victims, placing_for
 from armada.scheduling.snapshot import PoolSnapshot, Rows
 from armada.scheduling.tables import FleetTable, GangRows, QueuedJobs, QueueLine, RunningJobs, ShapeTable
 
@@ -47,118 +38,39 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, few_nodes: int = FEW_NODE
         seed: noted in the decisions. Nothing is left to chance yet: ties go by queue name, node id and row.
         few_nodes: rules with at most so many nodes are searched without the index; the decisions do not depend on it.
     """
-    jobs = lay_out_jobs(snapshot)
-    shapes = lay_out_shapes(snapshot, few_nodes)
-    nodes = lay_out_nodes(snapshot, shapes)
-    gangs = lay_out_gangs(snapshot)
-    bind_running(jobs, shapes, nodes)
+    board = lay_out(snapshot, few_nodes)
     # 1. shares
-    books = open_books(snapshot, jobs, shapes)
-    shares = work_out_shares(snapshot, jobs, shapes, books)
-    termination = codes.COMPLETED
+    shares = work_out_shares(snapshot, board.jobs, board.shapes, board.books)
+    ended = codes.COMPLETED
+    urgent = np.zeros(0, np.int64)
     if len(snapshot.nodes.ids):
         # 2. evict
         evicted = np.zeros(0, np.int32)
         if snapshot.rules.fairshare_preemption:
-            protected = protected_queues(snapshot, books, shares)
-            evicted = evict_by_fairness(snapshot, jobs, shapes, nodes, books, protected)
+            evicted = evict_by_fairness(snapshot, board, protected_queues(snapshot, board.books, shares))
         # 3. order, 4. place gang by gang
-        termination = _draw(snapshot, jobs, shapes, nodes, gangs, books, evicted, second_pass=False)
+        ended = _draw(snapshot, board, evicted, second_pass=False)
+        urgent = np.flatnonzero(board.jobs.method == codes.URGENCY)
         # 5. evict where nodes gave out too much, 6. place the evicted again
-        evicted = evict_oversubscribed(snapshot, jobs, shapes, nodes, books)
+        evicted = evict_oversubscribed(snapshot, board)
         if len(evicted):
-            _draw(snapshot, jobs, shapes, nodes, gangs, books, evicted, second_pass=True)
+            _draw(snapshot, board, evicted, second_pass=True)
     # 7. compare, 8. explain
     return Decisions(
         snapshot=snapshot,
         seed=seed,
-        leases=_leases(snapshot, jobs),
-        preemptions=_preemptions(snapshot, jobs, shapes),
-        refusals=_refusals(snapshot, jobs),
-        queues=queue_figures(snapshot, books, shares),
-        termination=Termination(termination),
+        leases=_leases(snapshot, board.jobs),
+        preemptions=_preemptions(snapshot, board.jobs, urgent),
+        refusals=_refusals(snapshot, board.jobs),
+        queues=queue_figures(snapshot, board.books, shares),
+        termination=Termination(ended),
     )
 
 
-def warm_up() -> None:
-    """Compile every kernel (or load it from the cache) by deciding a tiny round that uses them all."""
-    policy = SchedulingPolicy()
-    names = tuple(kind.name for kind in policy.priority_classes)
-    preemptible = next(kind.name for kind in policy.priority_classes if kind.preemptible)
-    nodes = tuple(
-        Node(node_id=name, name=name, executor_id="warm", pool="default", total={"cpu": "2", "memory": "2Gi"})
-        for name in ("a", "b")
-    )
-    shapes = ShapeTable(policy)
-    shapes.extend(JobShape(requests=(("cpu", "1"),), priority_class=name) for name in (preemptible, names[-1]))
-    columns = {"row": 0, "shape": 0, "queue": 0, "gang": -1, "node": 0, "kind": 0}
-    held = {"priority": policy.priority_classes[names.index(preemptible)].priority}
-    many = {name: np.full(2, value, np.int32) for name, value in columns.items()}
-    wide = {name: np.full(2, held.get(name, 0), np.int64) for name in ("priority", "job_priority", "leased_ms")}
-    snapshot = build_snapshot(
-        policy,
-        "default",
-        fleet=FleetTable(policy, "default", nodes),
-        shapes=shapes,
-        queues=[QueueLine(queue=Queue(name="a")), QueueLine(queue=Queue(name="b"))],
-        queued=QueuedJobs(
-            offsets=np.array([0, 1, 4], np.int64),
-            row=np.arange(2, 6, dtype=np.int32),
-            shape=np.array([0, 0, 0, 1], np.int32),
-            gang=np.array([-1, 0, 0, -1], np.int32),
-        ),
-        running=RunningJobs(
-            **(many | {"row": np.arange(2, dtype=np.int32), "kind": np.zeros(2, np.uint8)}),
-            **wide,
-            submitted=np.arange(2, dtype=np.int64),
-        ),
-        gangs=GangRows(cardinality=np.array([2], np.int32), label=np.array([-1], np.int32)),
-    )
-    for few in (FEW_NODES, 0):
-        schedule(snapshot, few_nodes=few)
-
-
-def lay_out_jobs(snapshot: PoolSnapshot) -> Jobs:
-    """Return running and queued jobs as one table, running ones first."""
-    running, queued = snapshot.running, snapshot.queued
-    count, waiting = len(running.row), len(queued.row)
-    every = count + waiting
-    queues = np.arange(len(snapshot.queues.names), dtype=np.int32)
-    bucket = np.zeros(every, np.int32)
-    priorities = np.array(snapshot.rules.priorities, np.int64)
-    bucket[:count] = np.searchsorted(priorities, running.priority)
-    nowhere = np.full(waiting, -1, np.int32)
-    return Jobs(
-        shape=np.concatenate((running.shape, queued.shape)),
-        gang=np.concatenate((running.gang, queued.gang)),
-        queue=np.concatenate((np.repeat(queues, np.diff(running.offsets)), np.repeat(queues, np.diff(queued.offsets)))),
-        node=np.concatenate((running.node, nowhere)),
-        bucket=bucket,
-        state=np.zeros(every, np.uint8),
-        method=np.zeros(every, np.uint8),
-        reason=np.zeros(every, np.uint8),
-        saved=np.full(every, -1, np.int32),
-        away_entry=np.full(every, -1, np.int32),
-        label=np.full(every, -1, np.int32),
-        value=np.full(every, -1, np.int32),
-        running=count,
-    )
-
-
-def _draw(
-    snapshot: PoolSnapshot,
-    jobs: Jobs,
-    shapes: Shapes,
-    nodes: Nodes,
-    gangs: Gangs,
-    books: Books,
-    evicted: Rows,
-    *,
-    second_pass: bool,
-) -> int:
-    """Run one pass; what was evicted and did not return has lost its place after it."""
-    job_at = expected_order(snapshot, jobs, shapes, books, evicted, second_pass=second_pass)
-    victims = line_up_victims(jobs, job_at, len(nodes.type), nodes.free.shape[2], len(gangs.cardinality))
+def _draw(snapshot: PoolSnapshot, board: Board, evicted: Rows, *, second_pass: bool) -> int:
+    """Run one pass; what was evicted and did not return has lost its place after it. Return what ended the pass."""
+    jobs, shapes, nodes, gangs, books = board
+    victims = line_up_victims(board, expected_order(snapshot, board, evicted, second_pass=second_pass))
     streams = open_streams(snapshot, jobs, evicted, second_pass=second_pass)
     placing = placing_for(snapshot, len(jobs.node), len(evicted))
     floating = np.array(snapshot.rules.floating, np.uint8)
@@ -171,9 +83,8 @@ def _draw(
 
 
 def _leases(snapshot: PoolSnapshot, jobs: Jobs) -> Leases:
-    new = jobs.running + np.flatnonzero(
-        (jobs.node[jobs.running :] >= 0) & (jobs.state[jobs.running :] == codes.RUNS),
-    )
+    waited = slice(jobs.running, None)
+    new = jobs.running + np.flatnonzero((jobs.node[waited] >= 0) & (jobs.state[waited] == codes.RUNS))
     return Leases(
         row=snapshot.queued.row[new - jobs.running],
         node=jobs.node[new],
@@ -185,28 +96,77 @@ def _leases(snapshot: PoolSnapshot, jobs: Jobs) -> Leases:
     )
 
 
-def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, shapes: Shapes) -> Preemptions:
+def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64]) -> Preemptions:
+    """Name for each job that lost its place the one that has it now; `urgent` were placed over lower priorities.
+
+    A gang member that nobody displaced itself is lost with its gang, to whoever displaced a sibling.
+    """
     lost = np.flatnonzero(jobs.state[: jobs.running] == codes.LOST)
-    rows = np.concatenate((snapshot.running.row, snapshot.queued.row))
+    winner = jobs.saved[lost].astype(np.int64)
     kind = np.full(len(lost), PreemptionKind.DISPLACED, np.uint8)
-    saved = jobs.saved[lost]
-    kind[saved >= 0] = PreemptionKind.FAIR_SHARE
+    kind[winner >= 0] = PreemptionKind.FAIR_SHARE
+    stayed = urgent[jobs.state[urgent] == codes.RUNS]
+    urgent_on = np.full(len(snapshot.nodes.ids), -1, np.int64)
+    order = np.lexsort((-stayed, jobs.bucket[stayed]))
+    urgent_on[jobs.node[stayed[order]]] = stayed[order]
+    displaced = np.flatnonzero(winner < 0)
+    winner[displaced] = urgent_on[jobs.node[lost[displaced]]]
+    kind[displaced[winner[displaced] >= 0]] = PreemptionKind.URGENCY
+    gang = jobs.gang[lost]
+    winner_of_gang = np.full(len(snapshot.gangs.cardinality), -1, np.int64)
+    named = (gang >= 0) & (winner >= 0)
+    winner_of_gang[gang[named]] = winner[named]
+    siblings = np.flatnonzero((gang >= 0) & (winner < 0))
+    winner[siblings] = winner_of_gang[gang[siblings]]
+    kind[siblings[winner[siblings] >= 0]] = PreemptionKind.GANG
+    rows = np.concatenate((snapshot.running.row, snapshot.queued.row, np.full(1, -1, np.int32)))
     return Preemptions(
         row=snapshot.running.row[lost],
         node=jobs.node[lost],
         kind=kind,
-        for_row=np.where(saved >= 0, rows[saved] if len(rows) else -1, -1).astype(np.int32),
+        for_row=rows[winner],
     )
 
 
 def _refusals(snapshot: PoolSnapshot, jobs: Jobs) -> Refusals:
-    waiting = slice(jobs.running, None)
-    reason = jobs.reason[waiting].copy()
-    lost = (jobs.node[waiting] >= 0) & (jobs.state[waiting] == codes.LOST)
-    reason[lost] = np.where(jobs.gang[waiting][lost] >= 0, codes.GANG_LOST_AGAIN, codes.LOST_AGAIN)
+    waited = slice(jobs.running, None)
+    reason = jobs.reason[waited].copy()
+    lost = (jobs.node[waited] >= 0) & (jobs.state[waited] == codes.LOST)
+    reason[lost] = np.where(jobs.gang[waited][lost] >= 0, codes.GANG_LOST_AGAIN, codes.LOST_AGAIN)
     refused = np.flatnonzero(reason)
     return Refusals(
         row=snapshot.queued.row[refused],
         shape=snapshot.queued.shape[refused],
         reason=reason[refused],
     )
+
+
+def warm_up() -> None:
+    """Compile every kernel, or load it from the cache, by deciding a tiny round that calls them all."""
+    policy = SchedulingPolicy()
+    shapes = ShapeTable(policy)
+    shapes.extend([JobShape(requests=(("cpu", "1"),), priority_class="armada-preemptible")])
+    node = Node(node_id="n", name="n", executor_id="e", pool="default", total={"cpu": "1"})
+    rows, amounts = np.zeros(1, np.int32), np.zeros(1, np.int64)
+    snapshot = build_snapshot(
+        policy,
+        "default",
+        fleet=FleetTable(policy, "default", [node]),
+        shapes=shapes,
+        queues=[QueueLine(queue=Queue(name="q"))],
+        queued=QueuedJobs(offsets=np.array([0, 1], np.int64), row=rows, shape=rows, gang=rows - 1),
+        running=RunningJobs(
+            row=rows,
+            shape=rows,
+            queue=rows,
+            gang=rows - 1,
+            node=rows,
+            priority=amounts,
+            job_priority=amounts,
+            leased_ms=amounts,
+            submitted=amounts,
+            kind=np.zeros(1, np.uint8),
+        ),
+        gangs=GangRows(cardinality=rows, label=rows - 1),
+    )
+    schedule(snapshot)

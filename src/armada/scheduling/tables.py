@@ -5,10 +5,11 @@ is array work only. Arrays are copied on the way, so that their owner may go on 
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from armada.model.fleet import Node, PriorityClass, Queue, Taint
 from armada.model.jobs import JobShape, Toleration
@@ -17,7 +18,9 @@ from armada.model.resources import Vector, parse_quantity
 from armada.scheduling.matching import NAME_FIELD, UNSCHEDULABLE, LabelColumn, PlacementRule
 from armada.scheduling.snapshot import UNLIMITED, Amounts, Flags, Rows
 
-MAX_AMOUNT = 2**55
+Value = TypeVar("Value")
+
+MAX_AMOUNT: Final = 2**55
 """No amount of a job or node goes beyond; a larger one is held here, so that sums of many stay within int64."""
 
 
@@ -157,82 +160,160 @@ class FleetTable:
         return rows
 
 
-class ShapeTable:
-    """Shapes as columns, append-only but for `replace`; ids count from 0. One table serves all pools and rounds.
+class _Slots(Generic[Value]):
+    """Equal values share a slot; a slot is used again when its last holder has let go. `epoch` counts such changes."""
 
-    The pool's default tolerations are not in here: `build_snapshot` adds them, once for each distinct rule.
+    def __init__(self) -> None:
+        self.values: list[Value] = []
+        self.epoch = 0
+        self._slots: dict[Value, int] = {}
+        self._holders: list[int] = []
+        self._free: list[int] = []
+
+    def hold(self, value: Value) -> int:
+        slot = self._slots.get(value)
+        if slot is None:
+            if self._free:
+                slot = self._free.pop()
+                self.values[slot] = value
+                self.epoch += 1
+            else:
+                slot = len(self.values)
+                self.values.append(value)
+                self._holders.append(0)
+            self._slots[value] = slot
+        self._holders[slot] += 1
+        return slot
+
+    def release(self, slot: int) -> bool:
+        """Let go of a slot; say whether nobody holds it any more."""
+        self._holders[slot] -= 1
+        if self._holders[slot]:
+            return False
+        del self._slots[self.values[slot]]
+        self._free.append(slot)
+        return True
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    """What the scheduler sees of a shape: amounts in column units, the class's row, the rule's slot, away entries."""
+
+    request: Vector
+    class_row: int
+    rule: int
+    away: tuple[tuple[int, int, int], ...]
+
+
+class ShapeTable:
+    """Shapes as columns, by the ids that their owner gives them: append-only but for `replace`. It serves all rounds.
+
+    Shapes that say the same in other words (`1` and `1000m`, tolerations in another order) are one *kind*: a round knows
+    kinds only. The pool's default tolerations are not in here: `build_snapshot` adds them, once for each distinct rule.
     """
 
     def __init__(self, policy: SchedulingPolicy) -> None:
         self._policy = policy
-        self._kinds = policy.kinds()
+        self._resources = policy.kinds()
         self._classes = {kind.name: row for row, kind in enumerate(policy.priority_classes)}
         self._default_class = self._classes[policy.default_priority_class]
         self._taints = {kind.name: kind.taints for kind in policy.well_known_node_types}
-        self._pods = self._kinds.index(PODS) if policy.respects_node_pod_limits else None
+        self._pods = self._resources.index(PODS) if policy.respects_node_pod_limits else None
         self._count = 0
-        self._request = np.zeros((64, len(self._kinds)), np.int64)
+        self._kind = np.zeros(64, np.int32)
+        self._kinds: _Slots[_Kind] = _Slots()
+        self._rules: _Slots[PlacementRule] = _Slots()
+        self._request = np.zeros((64, len(self._resources)), np.int64)
         self._class_row = np.zeros(64, np.int32)
         self._rule = np.zeros(64, np.int32)
-        self._rules: dict[PlacementRule, int] = {}
-        self.rules: list[PlacementRule] = []
         self.away: dict[int, tuple[tuple[int, int, int], ...]] = {}
 
     def __len__(self) -> int:
         return self._count
 
     @property
+    def kind(self) -> Rows:
+        """Each shape's kind, by id of the shape."""
+        return self._kind[: self._count]
+
+    @property
     def request(self) -> Amounts:
-        """What each shape asks for [S, R]."""
-        return self._request[: self._count]
+        """What each kind asks for [kinds, R]."""
+        return self._request[: len(self._kinds.values)]
 
     @property
     def class_row(self) -> Rows:
-        """Each shape's priority class, as a place in the policy's list [S]."""
-        return self._class_row[: self._count]
+        """Each kind's priority class, as a place in the policy's list."""
+        return self._class_row[: len(self._kinds.values)]
 
     @property
     def rule(self) -> Rows:
-        """Each shape's placement rule, a place in `rules` [S]."""
-        return self._rule[: self._count]
+        """Each kind's placement rule, a place in `rules`."""
+        return self._rule[: len(self._kinds.values)]
+
+    @property
+    def rules(self) -> list[PlacementRule]:
+        """The distinct rules; some may be out of use."""
+        return self._rules.values
+
+    @property
+    def rules_epoch(self) -> int:
+        """A number that changes when a place in `rules` gets another rule."""
+        return self._rules.epoch
 
     def extend(self, shapes: Iterable[JobShape]) -> None:
         """Add shapes; the first gets the id `len(self)`."""
         for shape in shapes:
-            if self._count == len(self._rule):
-                self._request = np.concatenate((self._request, np.zeros_like(self._request)))
-                self._class_row = np.concatenate((self._class_row, np.zeros_like(self._class_row)))
-                self._rule = np.concatenate((self._rule, np.zeros_like(self._rule)))
+            if self._count == len(self._kind):
+                self._kind = _doubled(self._kind)
+            self._kind[self._count] = self._hold(shape)
             self._count += 1
-            self.replace(self._count - 1, shape)
 
     def replace(self, row: int, shape: JobShape) -> None:
         """Put another shape in the place of one that no job has any more."""
-        request = self._kinds.vector_up(shape.requests)
-        self._request[row] = np.clip(np.array(request, np.int64), 0, MAX_AMOUNT)
+        former = int(self._kind[row])
+        self._kind[row] = self._hold(shape)
+        kind = self._kinds.values[former]
+        if self._kinds.release(former):
+            self.away.pop(former, None)
+            for rule in (kind.rule, *(entry[0] for entry in kind.away)):
+                self._rules.release(rule)
+
+    def _hold(self, shape: JobShape) -> int:
+        kind = self._read(shape)
+        before = len(self._kinds.values), self._kinds.epoch
+        slot = self._kinds.hold(kind)
+        if before == (len(self._kinds.values), self._kinds.epoch):
+            for rule in (kind.rule, *(entry[0] for entry in kind.away)):
+                self._rules.release(rule)
+            return slot
+        if slot == len(self._rule):
+            self._request = _doubled(self._request)
+            self._class_row = _doubled(self._class_row)
+            self._rule = _doubled(self._rule)
+        self._request[slot] = kind.request
+        self._class_row[slot] = kind.class_row
+        self._rule[slot] = kind.rule
+        if kind.away:
+            self.away[slot] = kind.away
+        return slot
+
+    def _read(self, shape: JobShape) -> _Kind:
+        """Return the kind of a shape; its rules are held once more."""
+        request = [max(0, min(MAX_AMOUNT, amount)) for amount in self._resources.vector_up(shape.requests)]
         if self._pods is not None:
-            self._request[row, self._pods] = 1
-        self._class_row[row] = self._classes.get(shape.priority_class, self._default_class)
-        unknown = self._kinds.unknown(shape.requests)
+            request[self._pods] = 1
+        class_row = self._classes.get(shape.priority_class, self._default_class)
+        unknown = self._resources.unknown(shape.requests)
         rule = PlacementRule(
             tolerations=tuple(sorted(set(shape.tolerations))),
             node_selector=shape.node_selector,
             affinity=shape.affinity,
             impossible=f"there is no resource {', '.join(unknown)}" if unknown else "",
         )
-        self._rule[row] = self._interned(rule)
-        priority_class = self._policy.priority_classes[int(self._class_row[row])]
-        self.away.pop(row, None)
-        if priority_class.away_node_types:
-            entries = self._away_entries(priority_class, shape, rule)
-            if entries:
-                self.away[row] = entries
-
-    def _interned(self, rule: PlacementRule) -> int:
-        place = self._rules.setdefault(rule, len(self.rules))
-        if place == len(self.rules):
-            self.rules.append(rule)
-        return place
+        own = self._rules.hold(rule)
+        priority_class = self._policy.priority_classes[class_row]
+        away = self._away_entries(priority_class, shape, rule) if priority_class.away_node_types else ()
+        return _Kind(tuple(request), class_row, own, away)
 
     def _away_entries(
         self,
@@ -252,8 +333,12 @@ class ShapeTable:
             }
             if added:
                 widened = msgspec.structs.replace(rule, tolerations=tuple(sorted({*rule.tolerations, *added})))
-                entries.append((self._interned(widened), entry.priority, index))
+                entries.append((self._rules.hold(widened), entry.priority, index))
         return tuple(entries)
+
+
+def _doubled(column: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate((column, np.zeros_like(column)))
 
 
 def _plain(value: str) -> str:
