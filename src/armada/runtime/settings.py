@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import yaml
 from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from armada.model.errors import StartupRefused
 
@@ -73,9 +73,9 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take what was said outright before the environment; no other source counts."""
-        del settings_cls, dotenv_settings, file_secret_settings
-        return init_settings, env_settings
+        """Take only what is passed in: `load_settings` has put the sources in order."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
 
 
 def load_settings(*, files: Sequence[Path] = (), overrides: Mapping[str, object] | None = None) -> Settings:
@@ -88,22 +88,10 @@ def load_settings(*, files: Sequence[Path] = (), overrides: Mapping[str, object]
     for file in files:
         _merge(values, _read(file))
 
-    class WithFiles(Settings):
-        @classmethod
-        def settings_customise_sources(
-            cls,
-            settings_cls: type[BaseSettings],
-            init_settings: PydanticBaseSettingsSource,
-            env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,
-            file_secret_settings: PydanticBaseSettingsSource,
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            del dotenv_settings, file_secret_settings
-            return init_settings, env_settings, InitSettingsSource(settings_cls, values)
-
+    _merge(values, EnvSettingsSource(Settings)())
+    _merge(values, dict(overrides or {}))
     try:
-        said: dict[str, Any] = dict(overrides or {})
-        return WithFiles(**said)
+        return Settings(**values)
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
         raise StartupRefused(f"settings: {faults}") from error
