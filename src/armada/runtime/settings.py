@@ -10,7 +10,13 @@ from typing import Any, Literal
 
 import yaml
 from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
 from armada.model.errors import StartupRefused
 
@@ -88,10 +94,12 @@ def load_settings(*, files: Sequence[Path] = (), overrides: Mapping[str, object]
     for file in files:
         _merge(values, _read(file))
 
-    _merge(values, EnvSettingsSource(Settings)())
-    _merge(values, dict(overrides or {}))
     try:
+        _merge(values, EnvSettingsSource(Settings)())
+        _merge(values, dict(overrides or {}))
         return Settings(**values)
+    except SettingsError as error:
+        raise StartupRefused(f"settings in the environment: {error}") from error
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
         raise StartupRefused(f"settings: {faults}") from error

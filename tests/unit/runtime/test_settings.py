@@ -57,6 +57,12 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, content: str, named: s
         load_settings(files=[file])
 
 
+def test_what_is_wrong_in_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARMADA_SUBMISSION", "no json")
+    with pytest.raises(StartupRefused, match="submission"):
+        load_settings()
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(StartupRefused, match=r"none\.yaml"):
         load_settings(files=[tmp_path / "none.yaml"])
