@@ -79,10 +79,11 @@ class Seat:
 
 @dataclass(eq=False)
 class Node:
-    """A node in a round. `free` is what is allocatable by bucket."""
+    """A node in a round. `allocatable` is what our jobs may use in all, `free` what is left of it by bucket."""
 
     machine: Machine
     kind: tuple[Any, ...]
+    allocatable: Vector
     free: dict[int, Vector]
     seats: dict[str, Seat] = field(default_factory=dict)
     over_allocated: bool = False
@@ -109,7 +110,7 @@ class Cluster:
                 tuple(t for t in machine.taints if taints is None or t.key in taints),
                 tuple(machine.labels.get(name) for name in labels),
             )
-            self.nodes.append(Node(machine, kind, {b: list(machine.free) for b in self.buckets}))
+            self.nodes.append(Node(machine, kind, machine.free, {b: list(machine.free) for b in self.buckets}))
         self.by_id = {node.machine.id: node for node in self.nodes}
 
     # --- taking and giving room

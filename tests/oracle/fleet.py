@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from tests.oracle.limits import Limiters
 from tests.oracle.problem import Problem, read_problem
-from tests.oracle.round import Bucket, Limiters, Outcome, PoolRound
+from tests.oracle.round import Outcome, PoolRound
+from tests.oracle.setting import Setting
 
 # Defects of the recording system that the oracle can put back, to prove that one explains a recorded answer.
 DEFECTS = frozenset({"27.2", "27.3", "27.5", "27.7", "27.14", "auto-index"})
@@ -12,30 +14,16 @@ DEFECTS = frozenset({"27.2", "27.3", "27.5", "27.7", "27.14", "auto-index"})
 def decide(values: dict[str, Any], defects: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
     """Decide all rounds: one answer a round, by pool."""
     problem = read_problem(values)
-    policy = problem.policy
-    limiters = Limiters(
-        Bucket(policy.rate.per_second, policy.rate.burst, policy.rate.burst),
-        {
-            name: Bucket(policy.rate_per_queue.per_second, policy.rate_per_queue.burst, policy.rate_per_queue.burst)
-            for name in problem.tenants
-        },
-        {
-            pool.name: Bucket(
-                pool.preemption_limit.per_second, pool.preemption_limit.burst, pool.preemption_limit.burst
-            )
-            for pool in policy.pools
-            if pool.preemption_limit is not None
-        },
-    )
+    limiters = Limiters.of(problem)
     answers = []
     for number in range(problem.rounds):
         problem.begin_round(number)
+        limiters.refill(problem.now_s)
         answer = {}
-        for bucket in (limiters.overall, *limiters.queues.values(), *limiters.preemption.values()):
-            bucket.refill(problem.now_s)
-        for pool in policy.pools:
-            outcome = PoolRound(problem, pool, limiters, defects).run()
-            answer[pool.name] = _answer(problem, outcome)
+        for pool in problem.policy.pools:
+            decided = PoolRound(problem, pool, limiters, defects)
+            outcome = decided.run()
+            answer[pool.name] = _answer(problem, decided.at, outcome)
             _apply(problem, pool.name, outcome)
         answers.append(answer)
     return answers
@@ -50,8 +38,9 @@ def _apply(problem: Problem, pool: str, outcome: Outcome) -> None:
         problem.by_id[job_id].state = "gone"
 
 
-def _answer(problem: Problem, outcome: Outcome) -> dict[str, Any]:
-    answer: dict[str, Any] = {
+def _answer(problem: Problem, at: Setting, outcome: Outcome) -> dict[str, Any]:
+    shares, quantities = at.shares, problem.kinds.quantities
+    return {
         "scheduled": {
             job: {"node": place.node.machine.id, "priority": place.priority, "method": place.method}
             for job, place in sorted(outcome.scheduled.items())
@@ -59,21 +48,18 @@ def _answer(problem: Problem, outcome: Outcome) -> dict[str, Any]:
         "preempted": {job: {"for": cause} if cause else {} for job, cause in sorted(outcome.preempted.items())},
         "waiting": dict(sorted(outcome.waiting.items())),
         "termination": outcome.termination,
-        "queues": {},
-    }
-    if outcome.shares is not None:
-        shares = outcome.shares
-        answer["total"] = problem.kinds.quantities(shares.total)
-        for account in outcome.accounts:
-            allocated = account.allocation(shares.zero)
-            answer["queues"][account.name] = {
+        "total": quantities(at.total),
+        "queues": {
+            account.name: {
                 "weight": account.weight,
                 "fairShare": account.fair_share,
                 "demandCappedAdjustedFairShare": account.capped,
                 "uncappedAdjustedFairShare": account.uncapped,
-                "actualShare": shares.unweighted(allocated),
+                "actualShare": shares.unweighted(account.allocation(shares.zero)),
                 "demandShare": shares.unweighted(account.demand),
                 "constrainedDemandShare": shares.unweighted(account.constrained),
-                "allocated": problem.kinds.quantities(allocated),
+                "allocated": quantities(account.allocation(shares.zero)),
             }
-    return answer
+            for account in at.accounts.values()
+        },
+    }

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from armada.model.jobs import Toleration
-from armada.model.policy import PoolPolicy
 from armada.model.resources import parse_quantity, whole_units
-from tests.oracle.cluster import EVICTED, Cluster, Node, plus, within
-from tests.oracle.problem import Job, Problem, Vector
+from tests.oracle.cluster import EVICTED, Node, plus, within
+from tests.oracle.problem import Job, Vector
+from tests.oracle.setting import Setting
 
 
 @dataclass(eq=False)
@@ -24,14 +24,12 @@ class Place:
 class Placer:
     """Places jobs of one pool; holds what is evicted, in the order in which it is expected back."""
 
-    def __init__(self, problem: Problem, pool: PoolPolicy, cluster: Cluster, cross_pool: set[str]) -> None:
-        self.problem = problem
-        self.pool = pool
-        self.cluster = cluster
-        self.cross_pool = cross_pool
+    def __init__(self, at: Setting) -> None:
+        self.at = at
+        self.problem = at.problem
+        self.pool = at.pool
+        self.cluster = at.cluster
         self.evicted: list[Job] = []
-        self.home_node: dict[str, Node] = {}
-        self.run_priority: dict[str, int] = {}
         self.lost_to: dict[str, str] = {}
 
     def gang(self, jobs: list[Job], *, evicted: bool) -> list[Place] | None:
@@ -78,15 +76,13 @@ class Placer:
         """An evicted job returns to its own node or nowhere."""
         if job.id in self.lost_to:
             return None
-        node, priority = self.home_node[job.id], self.run_priority[job.id]
-        if not node.over_allocated and not within(job.on_node, node.free[self._bucket(job, priority)]):
+        node, priority = self.at.home_node[job.id], self.at.run_priority[job.id]
+        bucket = self.at.bucket_of(job, priority)
+        if not node.over_allocated and not within(job.on_node, node.free[bucket]):
             return None
-        self.cluster.bind(node, job, self._bucket(job, priority))
+        self.cluster.bind(node, job, bucket)
         self.evicted = [other for other in self.evicted if other is not job]
         return Place(node, priority, "rescheduled", EVICTED)
-
-    def _bucket(self, job: Job, priority: int) -> int:
-        return -1 if job.id in self.cross_pool else priority
 
     def _free(self, job: Job, selector: dict[str, str], *, in_gang: bool) -> Place | None:
         names = self.problem.kinds.names
@@ -168,9 +164,9 @@ class Placer:
         """Fair-share preemption: the last expected back are the cheapest victims."""
         gathered: dict[str, list[Job]] = {}
         for victim in reversed(self.evicted):
-            if self.run_priority[victim.id] > priority:
+            if self.at.run_priority[victim.id] > priority:
                 continue
-            node = self.home_node[victim.id]
+            node = self.at.home_node[victim.id]
             if not self.cluster.may_run(node, job, tolerations, selector):
                 continue
             victims = gathered.setdefault(node.machine.id, [])
@@ -182,9 +178,9 @@ class Placer:
                 lost = list(victims)
                 for one in victims:
                     lost += [s for s in self.siblings(one) if s not in lost]
-                highest = max(self.run_priority[one.id] for one in victims)
+                highest = max(self.at.run_priority[one.id] for one in victims)
                 for one in lost:
-                    self.cluster.drop(self.home_node[one.id], one)
+                    self.cluster.drop(self.at.home_node[one.id], one)
                     self.lost_to[one.id] = job.id
                 self.evicted = [other for other in self.evicted if other not in lost]
                 place = self._take(job, node, priority, "fairshare", highest)

@@ -1,5 +1,6 @@
 """Queues in a round: their shares (spec section 8), their streams of gangs and who is next (section 11)."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cmp_to_key
@@ -113,7 +114,11 @@ def fair_order(job: Job) -> tuple[Any, ...]:
 
 
 class Stream:
-    """One account's jobs in order, given out as gangs. Evicted jobs come first."""
+    """One account's jobs in order, given out as gangs. Evicted jobs come first.
+
+    `skip` says of a new job that is read whether it is passed over. A gang is given out when its last member is read:
+    of an evicted gang all that were evicted, of a new one as many as it says it has.
+    """
 
     def __init__(
         self,
@@ -121,38 +126,36 @@ class Stream:
         evicted: list[Job],
         queued: list[Job],
         lookback: int,
-        gang_size: Callable[[Job], int],
-        skip: Callable[[Job], bool],
+        skip: Callable[[Job], bool] | None,
     ) -> None:
         self.account = account
         self.items = [(job, True) for job in evicted] + [(job, False) for job in queued]
         self.lookback = lookback
-        self.gang_size = gang_size
         self.skip = skip
         self.only_evicted = False
         self.read = 0
         self.held: dict[tuple[str, bool], list[Job]] = {}
+        self.sizes = Counter(job.gang.id for job in evicted if job.gang is not None)
         self.head: Candidate | None = None
-        self.gone_through = 0
 
     def advance(self) -> None:
         """Read until the next whole gang, which becomes the head."""
         self.head = None
-        while self.gone_through < len(self.items):
-            job, evicted = self.items[self.gone_through]
+        while self.items:
+            job, evicted = self.items[0]
             if not evicted and self.read >= self.lookback:
                 return
-            self.gone_through += 1
+            self.items.pop(0)
             if not evicted:
                 self.read += 1
-                if self.skip(job):
+                if self.skip is not None and self.skip(job):
                     continue
             if job.gang is None:
                 self.head = Candidate([job], evicted, self.account)
                 return
             members = self.held.setdefault((job.gang.id, evicted), [])
             members.append(job)
-            if len(members) == self.gang_size(job):
+            if len(members) == (self.sizes[job.gang.id] if evicted else job.gang.cardinality):
                 del self.held[job.gang.id, evicted]
                 self.head = Candidate(members, evicted, self.account)
                 return
