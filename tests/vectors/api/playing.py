@@ -123,7 +123,9 @@ class Player:
             else:
                 found += self.matcher.differences(expected, queue.messages[0] if queue.messages else {}, "queue_after")
         if case.get("job_set_events_after"):
-            found += await self._settled(request["queue"], request["jobSetId"], case["job_set_events_after"])
+            patience_s = SETTLED_S if answer.code == case["code"] else 0.0
+            lines = case["job_set_events_after"]
+            found += await self._settled(request["queue"], request["jobSetId"], lines, patience_s)
         return found
 
     async def _submitted(self, case: Case, answer: Answer) -> list[str]:
@@ -135,9 +137,9 @@ class Player:
         new = [shown[job_id] for job_id in ids if job_id in shown]
         return self.matcher.differences(case["submitted_jobs"], new[: len(case["submitted_jobs"])], "submitted_jobs")
 
-    async def _settled(self, queue: str, job_set: str, lines: list[str]) -> list[str]:
+    async def _settled(self, queue: str, job_set: str, lines: list[str], patience_s: float) -> list[str]:
         expected = events_by_job(without_idle_requests(self.matcher.filled(line) for line in lines))
-        deadline = asyncio.get_running_loop().time() + SETTLED_S
+        deadline = asyncio.get_running_loop().time() + patience_s
         while True:
             seen = events_by_job(told(await self.api.events(queue, job_set)))
             if seen == expected:
