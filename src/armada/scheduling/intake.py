@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from armada.model.fleet import PriorityClass
 from armada.model.policy import PoolPolicy, SchedulingPolicy
 from armada.model.resources import fraction_of
 from armada.scheduling.matching import PlacementRule, Verdicts, label_keys, match
@@ -38,7 +37,7 @@ KEPT_VERDICTS = 8
 """How many verdict tables a fleet remembers: equal rounds follow each other."""
 
 
-def build_snapshot(
+def build_snapshot(  # noqa: PLR0913 - one argument a table or number that its owner holds
     policy: SchedulingPolicy,
     pool: str,
     *,
@@ -55,41 +54,121 @@ def build_snapshot(
 
     `preemption_tokens` None means that fair-share preemption has no rate limit.
     """
-    pool_policy = policy.pool(pool) or PoolPolicy(name=pool)
     active = _active_queues(queues, queued, running)
     nodes, node_row, overfull = _nodes(fleet, shapes, running)
-    total = _total(policy, pool, nodes)
+    terms = _Terms(policy, pool, nodes)
     queued_columns = _queued(queued, active)
-    running_columns = _running(policy, shapes, running, active, node_row)
+    running_columns = _running(running, active, node_row, terms.class_priority[shapes.class_row[shapes.kind]])
     used, queued_shape, running_shape = _used_kinds(shapes, queued_columns.shape, running_columns.shape)
-    queued_columns = msgspec.structs.replace(queued_columns, shape=queued_shape)
-    running_columns = msgspec.structs.replace(running_columns, shape=running_shape)
     labels = _labels_in_use(gangs, queued_columns.gang)
-    verdicts, rule_place = _verdicts(pool_policy, fleet, shapes, used, overfull, labels)
-    kept = np.flatnonzero(node_row >= 0)
-    nodes = msgspec.structs.replace(nodes, type=verdicts.type[kept])
+    verdicts, rule_place = _verdicts(_Question(terms.pool, labels, overfull), fleet, shapes, used)
     shape_columns = _shapes(shapes, used, verdicts, rule_place)
     return PoolSnapshot(
-        rules=_rules(
-            policy,
-            pool_policy,
-            total,
+        rules=terms.rules(
             np.unique(np.concatenate((running_columns.priority, shape_columns.away_priority))),
             global_tokens,
             preemption_tokens,
         ),
-        nodes=nodes,
+        nodes=msgspec.structs.replace(nodes, type=verdicts.type[node_row >= 0]),
         classes=ClassColumns(
             names=tuple(kind.name for kind in policy.priority_classes),
-            priority=np.array([kind.priority for kind in policy.priority_classes], np.int64),
+            priority=terms.class_priority,
             preemptible=np.array([kind.preemptible for kind in policy.priority_classes], np.uint8),
         ),
         shapes=shape_columns,
-        queues=_queues(policy, pool, [queues[index] for index in active], total),
-        queued=queued_columns,
-        running=running_columns,
+        queues=terms.queues([queues[index] for index in active]),
+        queued=msgspec.structs.replace(queued_columns, shape=queued_shape),
+        running=msgspec.structs.replace(running_columns, shape=running_shape),
         gangs=_gangs(fleet, gangs, labels, verdicts),
     )
+
+
+class _Terms:
+    """A pool's settings, turned into plain numbers as far as they depend on what the pool offers."""
+
+    def __init__(self, policy: SchedulingPolicy, pool: str, nodes: NodeColumns) -> None:
+        self.policy = policy
+        self.pool = policy.pool(pool) or PoolPolicy(name=pool)
+        self.kinds = policy.kinds()
+        self.class_priority: Amounts = np.array([kind.priority for kind in policy.priority_classes], np.int64)
+        total = [max(0, int(amount)) for amount in nodes.allocatable.sum(axis=0)]
+        for kind in policy.floating_resources:
+            offered = self.kinds.vector_down({kind.name: kind.quantities.get(pool, "0")})
+            total[self.kinds.names.index(kind.name)] = max(0, offered[self.kinds.names.index(kind.name)])
+        self.total = tuple(total)
+
+    def rules(self, priorities: Amounts, global_tokens: float, preemption_tokens: float | None) -> RoundRules:
+        """Return the rules; `priorities` are those in use besides the classes' own."""
+        policy, pool, names = self.policy, self.pool, self.kinds.names
+        multipliers = {resource.name: resource.multiplier for resource in policy.fairness_of(pool)}
+        fractions = policy.round_fractions_of(pool.name)
+        floating = {kind.name for kind in policy.floating_resources}
+        every = {*self.class_priority.tolist(), *priorities.tolist()}
+        return RoundRules(
+            pool=pool.name,
+            resources=names,
+            exponents=self.kinds.exponents,
+            multipliers=tuple(multipliers.get(name, 0.0) for name in names),
+            indexed=self._indexed(),
+            priorities=(EVICTED, CROSS_POOL, *sorted(every)),
+            total=self.total,
+            round_limit=tuple(
+                fraction_of(amount, fractions[name]) if name in fractions else UNLIMITED
+                for name, amount in zip(names, self.total, strict=True)
+            ),
+            floating=tuple(name in floating for name in names),
+            unscheduled=tuple(name in pool.unscheduled_resources for name in names),
+            protected_fraction=policy.protected_fraction_of(pool),
+            protects_uncapped_share=pool.protects_uncapped_share,
+            global_tokens=global_tokens,
+            global_burst=policy.rate.burst,
+            preemption_tokens=preemption_tokens,
+            lookback=policy.max_queue_lookback,
+            prefers_large_jobs=policy.prefers_large_jobs,
+            home_scheduling=pool.home_scheduling,
+            away_scheduling=pool.away_scheduling,
+            gang_away_scheduling=pool.gang_away_scheduling,
+            fairshare_preemption=pool.fairshare_preemption,
+            urgency_preemption=pool.urgency_preemption,
+            cross_pool_preempted_first=pool.cross_pool_preempted_first,
+        )
+
+    def queues(self, lines: list[QueueLine]) -> QueueColumns:
+        """Return the queues as columns."""
+        width = len(self.kinds)
+        limit = np.full((len(lines), len(self.class_priority), width), UNLIMITED, np.int64)
+        for index, line in enumerate(lines):
+            self._write_limits(limit[index], line)
+        factors = [line.queue.priority_factor for line in lines]
+        overrides = [line.weight_override or 0.0 for line in lines]
+        raw = [1.0 / factor if factor > 0 else 1.0 for factor in factors]
+        weight = [1.0 / one if one > 0 else own for one, own in zip(overrides, raw, strict=True)]
+        return QueueColumns(
+            names=tuple(line.queue.name for line in lines),
+            weight=np.array(weight, np.float64),
+            raw_weight=np.array(raw, np.float64),
+            cordoned=np.array([line.queue.cordoned for line in lines], np.uint8),
+            tokens=np.array([line.tokens for line in lines], np.float64),
+            burst=np.array([line.burst for line in lines], np.int64),
+            penalty=np.array([line.penalty or (0,) * width for line in lines], np.int64).reshape(len(lines), width),
+            limit=limit,
+        )
+
+    def _write_limits(self, rows: Amounts, line: QueueLine) -> None:
+        for place, priority_class in enumerate(self.policy.priority_classes):
+            for name, fraction in self.policy.queue_fractions(line.queue, priority_class, self.pool.name).items():
+                column = self.kinds.index(name)
+                if column is not None:
+                    rows[place, column] = fraction_of(self.total[column], fraction)
+
+    def _indexed(self) -> tuple[tuple[int, int], ...]:
+        """Return (column, resolution in column units) of the resources by which nodes are sorted."""
+        pairs = []
+        for kind in self.policy.index():
+            column = self.kinds.index(kind.name)
+            if column is not None:
+                pairs.append((column, max(1, self.kinds.vector_down({kind.name: kind.resolution})[column])))
+        return tuple(pairs)
 
 
 def _active_queues(
@@ -137,16 +216,6 @@ def _nodes(fleet: FleetTable, shapes: ShapeTable, running: RunningJobs) -> tuple
     return columns, row, overfull
 
 
-def _total(policy: SchedulingPolicy, pool: str, nodes: NodeColumns) -> tuple[int, ...]:
-    kinds = policy.kinds()
-    total = [int(amount) for amount in nodes.allocatable.sum(axis=0)]
-    for kind in policy.floating_resources:
-        column = kinds.index(kind.name)
-        if column is not None:
-            total[column] = kinds.vector_down({kind.name: kind.quantities.get(pool, "0")})[column]
-    return tuple(max(0, amount) for amount in total)
-
-
 def _queued(queued: QueuedJobs, active: list[int]) -> QueuedColumns:
     sizes = np.diff(queued.offsets)
     offsets = np.zeros(len(active) + 1, np.int64)
@@ -164,31 +233,26 @@ def _queued(queued: QueuedJobs, active: list[int]) -> QueuedColumns:
     )
 
 
-def _running(
-    policy: SchedulingPolicy,
-    shapes: ShapeTable,
-    running: RunningJobs,
-    active: list[int],
-    node_row: Rows,
-) -> RunningColumns:
-    """Sort the running jobs as their queues would serve them. Foreign runs have done their part: they took room."""
+def _running(running: RunningJobs, active: list[int], node_row: Rows, class_priority: Amounts) -> RunningColumns:
+    """Sort the running jobs as their queues would serve them; `class_priority` is by shape.
+
+    Foreign runs have done their part: they took room.
+    """
     place_of = np.full(max(active, default=-1) + 2, -1, np.int32)
     place_of[active] = np.arange(len(active), dtype=np.int32)
     part = np.flatnonzero(running.kind != FOREIGN)
-    queue = place_of[running.queue[part]]
-    class_priority = np.array([kind.priority for kind in policy.priority_classes], np.int64)
     order = np.lexsort(
         (
             running.submitted[part],
             running.leased_ms[part],
             running.job_priority[part],
-            -class_priority[shapes.class_row[shapes.kind[running.shape[part]]]],
-            queue,
+            -class_priority[running.shape[part]],
+            place_of[running.queue[part]],
         ),
     )
     part = part[order]
     offsets = np.zeros(len(active) + 1, np.int64)
-    np.cumsum(np.bincount(queue, minlength=len(active)), out=offsets[1:])
+    np.cumsum(np.bincount(place_of[running.queue[part]], minlength=len(active)), out=offsets[1:])
     node = running.node[part]
     return RunningColumns(
         offsets=offsets,
@@ -221,31 +285,36 @@ def _labels_in_use(gangs: GangRows, gang: Rows) -> tuple[str, ...]:
     return tuple(gangs.labels[label] for label in labels if label >= 0)
 
 
+class _Question(msgspec.Struct, frozen=True, eq=False):
+    """What besides rules and nodes the verdicts depend on."""
+
+    pool: PoolPolicy
+    labels: tuple[str, ...]
+    overfull: Flags
+
+
 def _verdicts(
-    pool: PoolPolicy,
+    question: _Question,
     fleet: FleetTable,
     shapes: ShapeTable,
     used: NDArray[np.int64],
-    overfull: Flags,
-    labels: tuple[str, ...],
 ) -> tuple[Verdicts, Rows]:
     """Judge the rules in use on the fleet, or find that it was just done. Also return each rule's place, or -1."""
     in_use = np.zeros(len(shapes.rules), np.bool_)
     in_use[shapes.rule[used]] = True
     if shapes.away:
-        own = set(used.tolist())
-        for shape, entries in shapes.away.items():
-            if shape in own:
-                in_use[[rule for rule, _, _ in entries]] = True
+        for kind in used.tolist():
+            in_use[[rule for rule, _, _ in shapes.away.get(kind, ())]] = True
     place = np.where(in_use, np.cumsum(in_use) - 1, -1).astype(np.int32)
-    key = (shapes.rules_epoch, in_use.tobytes(), overfull.tobytes(), labels, pool.default_tolerations)
+    tolerations = question.pool.default_tolerations
+    key = (shapes.rules_epoch, in_use.tobytes(), question.overfull.tobytes(), question.labels, tolerations)
     known = fleet.verdicts.get(key)
     if known is None:
-        rules = [_widened(shapes.rules[index], pool) for index in np.flatnonzero(in_use)]
-        sets, taint_set = fleet.taint_sets_with(overfull)
-        keys = {key: fleet.label(key) for rule in rules for key in label_keys(rule)}
-        keys.update((label, fleet.label(label)) for label in labels)
-        known = match(rules, sets, taint_set, keys, labels)
+        rules = [_widened(shapes.rules[index], question.pool) for index in np.flatnonzero(in_use)]
+        sets, taint_set = fleet.taint_sets_with(question.overfull)
+        keys = {name: fleet.label(name) for rule in rules for name in label_keys(rule)}
+        keys.update((label, fleet.label(label)) for label in question.labels)
+        known = match(rules, sets, taint_set, keys, question.labels)
         while len(fleet.verdicts) >= KEPT_VERDICTS:
             fleet.verdicts.pop(next(iter(fleet.verdicts)))
         fleet.verdicts[key] = known
@@ -277,99 +346,6 @@ def _shapes(shapes: ShapeTable, used: NDArray[np.int64], verdicts: Verdicts, pla
         away_priority=np.array([priority for _, priority, _ in entries], np.int64),
         away_entry=np.array([entry for _, _, entry in entries], np.int32),
     )
-
-
-def _rules(
-    policy: SchedulingPolicy,
-    pool: PoolPolicy,
-    total: tuple[int, ...],
-    priorities: Amounts,
-    global_tokens: float,
-    preemption_tokens: float | None,
-) -> RoundRules:
-    kinds = policy.kinds()
-    multipliers = {resource.name: resource.multiplier for resource in policy.fairness_of(pool)}
-    fractions = policy.round_fractions_of(pool.name)
-    floating = {kind.name for kind in policy.floating_resources}
-    every = {*(kind.priority for kind in policy.priority_classes), *(int(one) for one in priorities)}
-    return RoundRules(
-        pool=pool.name,
-        resources=kinds.names,
-        exponents=kinds.exponents,
-        multipliers=tuple(multipliers.get(name, 0.0) for name in kinds.names),
-        indexed=_indexed(policy),
-        priorities=(EVICTED, CROSS_POOL, *sorted(every)),
-        total=total,
-        round_limit=tuple(
-            fraction_of(amount, fractions[name]) if name in fractions else UNLIMITED
-            for name, amount in zip(kinds.names, total, strict=True)
-        ),
-        floating=tuple(name in floating for name in kinds.names),
-        unscheduled=tuple(name in pool.unscheduled_resources for name in kinds.names),
-        protected_fraction=policy.protected_fraction_of(pool),
-        protects_uncapped_share=pool.protects_uncapped_share,
-        global_tokens=global_tokens,
-        global_burst=policy.rate.burst,
-        preemption_tokens=preemption_tokens,
-        lookback=policy.max_queue_lookback,
-        prefers_large_jobs=policy.prefers_large_jobs,
-        home_scheduling=pool.home_scheduling,
-        away_scheduling=pool.away_scheduling,
-        gang_away_scheduling=pool.gang_away_scheduling,
-        fairshare_preemption=pool.fairshare_preemption,
-        urgency_preemption=pool.urgency_preemption,
-        cross_pool_preempted_first=pool.cross_pool_preempted_first,
-    )
-
-
-def _indexed(policy: SchedulingPolicy) -> tuple[tuple[int, int], ...]:
-    """Return (column, resolution in column units) of the resources by which nodes are sorted."""
-    kinds = policy.kinds()
-    pairs = []
-    for kind in policy.index():
-        column = kinds.index(kind.name)
-        if column is not None:
-            pairs.append((column, max(1, kinds.vector_down({kind.name: kind.resolution})[column])))
-    return tuple(pairs)
-
-
-def _queues(policy: SchedulingPolicy, pool: str, lines: list[QueueLine], total: tuple[int, ...]) -> QueueColumns:
-    kinds = policy.kinds()
-    limit = np.full((len(lines), len(policy.priority_classes), len(kinds)), UNLIMITED, np.int64)
-    for index, line in enumerate(lines):
-        for place, priority_class in enumerate(policy.priority_classes):
-            _limits(limit[index, place], policy, line, priority_class, pool, total)
-    weights = [1.0 / line.queue.priority_factor if line.queue.priority_factor > 0 else 1.0 for line in lines]
-    overridden = [
-        1.0 / line.weight_override if line.weight_override is not None and line.weight_override > 0 else weight
-        for line, weight in zip(lines, weights, strict=True)
-    ]
-    nothing = (0,) * len(kinds)
-    return QueueColumns(
-        names=tuple(line.queue.name for line in lines),
-        weight=np.array(overridden, np.float64),
-        raw_weight=np.array(weights, np.float64),
-        cordoned=np.array([line.queue.cordoned for line in lines], np.uint8),
-        tokens=np.array([line.tokens for line in lines], np.float64),
-        burst=np.array([line.burst for line in lines], np.int64),
-        penalty=np.array([line.penalty or nothing for line in lines], np.int64).reshape(len(lines), len(kinds)),
-        limit=limit,
-    )
-
-
-def _limits(
-    row: Amounts,
-    policy: SchedulingPolicy,
-    line: QueueLine,
-    priority_class: PriorityClass,
-    pool: str,
-    total: tuple[int, ...],
-) -> None:
-    kinds = policy.kinds()
-    for name, fraction in policy.queue_fractions(line.queue, priority_class, pool).items():
-        column = kinds.index(name)
-        if column is not None:
-            row[column] = min(fraction_of(total[column], fraction), UNLIMITED)
 
 
 def _gangs(fleet: FleetTable, gangs: GangRows, labels: tuple[str, ...], verdicts: Verdicts) -> GangColumns:

@@ -41,7 +41,7 @@ class LabelColumn(msgspec.Struct, frozen=True, eq=False):
 
 
 class Verdicts(msgspec.Struct, frozen=True, eq=False):
-    """`verdict[rule, type]` is FITS or a row of `texts`. `type` gives each node's type, `first[type]` its first node."""
+    """`verdict[rule, type]` is FITS or a row of `texts`. `type` is by node; `first` is each type's first node."""
 
     type: Rows
     first: Rows
@@ -72,21 +72,25 @@ def requirement_holds(requirement: SelectorRequirement, value: str | None) -> bo
     """
     match requirement.operator:
         case "In":
-            return value is not None and value in requirement.values
+            return value in requirement.values
         case "NotIn":
             return bool(requirement.values) and value not in requirement.values
         case "Exists":
             return value is not None
         case "DoesNotExist":
             return value is None
-        case "Gt" | "Lt" as operator:
-            bound = _whole(requirement.values[0]) if len(requirement.values) == 1 else None
-            number = _whole(value) if value is not None else None
-            if bound is None or number is None:
-                return False
-            return number > bound if operator == "Gt" else number < bound
+        case "Gt" | "Lt":
+            return _compares(requirement, value)
         case _:
             return False
+
+
+def _compares(requirement: SelectorRequirement, value: str | None) -> bool:
+    bound = _whole(requirement.values[0]) if len(requirement.values) == 1 else None
+    number = None if value is None else _whole(value)
+    if bound is None or number is None:
+        return False
+    return number > bound if requirement.operator == "Gt" else number < bound
 
 
 def _whole(text: str) -> int | None:
@@ -121,7 +125,8 @@ def match(
 
     Args:
         rules: what jobs demand.
-        taint_sets: the distinct taint lists; `taint_set` [N] says which one each node carries.
+        taint_sets: the distinct taint lists.
+        taint_set: which of them each node carries [N].
         columns: a column for each label that a rule or `split_by` mentions.
         split_by: labels by whose values nodes must differ in type although no rule mentions them.
     """

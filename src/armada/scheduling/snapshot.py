@@ -104,8 +104,8 @@ class ShapeColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Shapes (S) and which of them may ever run on which node types.
 
     `request` holds all resources. `verdict[rule, type]` is -1 where a shape of this rule may run, else the row of
-    `texts` that says why not. Away entries of shape s are `away_offsets[s]` to `away_offsets[s + 1]`, in the order in which they are tried; `away_entry` is the entry's
-    place in the class's list.
+    `texts` that says why not. Away entries of shape s are `away_offsets[s]` to `away_offsets[s + 1]`, in the order in
+    which they are tried; `away_entry` is the entry's place in the class's list.
     """
 
     request: Amounts
@@ -218,4 +218,5 @@ def _unpacked(_: type, value: Any) -> NDArray[Any]:
     if not isinstance(value, msgspec.msgpack.Ext) or value.code != _ARRAY:
         raise ValueError("an array was expected")
     kind, shape, raw = msgspec.msgpack.decode(value.data, type=tuple[str, tuple[int, ...], bytes])
-    return np.frombuffer(raw, dtype=np.dtype(kind)).reshape(shape)
+    # Copied, because kernels are compiled for arrays that may be written to.
+    return np.frombuffer(raw, dtype=np.dtype(kind)).reshape(shape).copy()

@@ -34,7 +34,7 @@ def number_expected(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, 
 
 
 @part
-def constraint(shapes: Shapes, books: Books, queue: int, class_row: int, members: int) -> int:
+def constraint(books: Books, queue: int, class_row: int, members: int) -> int:
     """Return the first limit that a new gang meets (its request is in the books already), or NOT_CONSIDERED."""
     if books.cordoned[queue]:
         return codes.QUEUE_CORDONED
@@ -122,10 +122,10 @@ def serve(
     enter(books, queue, class_row, streams.head_request[queue], 1)
     reason = codes.NOT_CONSIDERED
     if is_new:
-        reason = constraint(shapes, books, queue, class_row, members)
-    if reason == codes.NOT_CONSIDERED and not streams.gives_way[queue]:
-        if exceeds_floating(books, floating, streams.head_request[queue]):
-            reason = codes.FLOATING_EXCEEDED
+        reason = constraint(books, queue, class_row, members)
+    limited = reason == codes.NOT_CONSIDERED and not streams.gives_way[queue]
+    if limited and exceeds_floating(books, floating, streams.head_request[queue]):
+        reason = codes.FLOATING_EXCEEDED
     if reason == codes.NOT_CONSIDERED:
         reason = place_gang(jobs, shapes, nodes, gangs, victims, streams, placing, first, is_new)
     if reason == codes.NOT_CONSIDERED:
@@ -134,9 +134,8 @@ def serve(
     enter(books, queue, class_row, streams.head_request[queue], -1)
     if is_new:
         refuse(jobs, streams, first, reason)
-        if members == 1 and (reason in (codes.NO_FIT, codes.UNSCHEDULED_RESOURCE, codes.GLOBAL_BURST)):
-            if not streams.by_bucket:
-                streams.blocked[jobs.shape[first]] = reason
+        if members == 1 and reason in (codes.NO_FIT, codes.UNSCHEDULED_RESOURCE, codes.GLOBAL_BURST):
+            streams.blocked[jobs.shape[first]] = reason
     return reason
 
 

@@ -52,9 +52,9 @@ def mark_gangs(jobs: Jobs, can_evict: Flags, in_gang: Flags, marked: Flags) -> N
         if marked[job] and jobs.gang[job] >= 0:
             in_gang[jobs.gang[job]] = 1
     for job in range(jobs.node.shape[0]):
-        if jobs.gang[job] >= 0 and in_gang[jobs.gang[job]] and jobs.node[job] >= 0 and can_evict[job]:
-            if jobs.state[job] == codes.RUNS:
-                marked[job] = 1
+        sits = jobs.node[job] >= 0 and jobs.state[job] == codes.RUNS and can_evict[job]
+        if sits and jobs.gang[job] >= 0 and in_gang[jobs.gang[job]]:
+            marked[job] = 1
 
 
 @kernel

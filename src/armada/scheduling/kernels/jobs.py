@@ -35,8 +35,8 @@ class Shapes(NamedTuple):
 class Jobs(NamedTuple):
     """The jobs: what they are, and where the round has put them so far.
 
-    `node` is -1 for a job without a place; `state` is one of `codes` RUNS, EVICTED, LOST and has a meaning for jobs with
-    a node only. `bucket` is the one the job is bound at. `saved` is the job that made this one lose its place.
+    `node` is -1 for a job without a place; `state` is one of `codes` RUNS, EVICTED, LOST and has a meaning for jobs
+    with a node only. `bucket` is the one the job is bound at. `saved` is the job that made this one lose its place.
     """
 
     shape: Rows
@@ -57,8 +57,8 @@ class Jobs(NamedTuple):
 class Gangs(NamedTuple):
     """Gangs and their uniformity labels. Value v of label l is the domain `base[l] + v`.
 
-    Its nodes are `nodes[offsets[domain]]` to `nodes[offsets[domain + 1] - 1]`; `domain_of_type` [L, T] is -1 where nodes
-    of the type lack the label.
+    Its nodes are `nodes[offsets[domain]]` to `nodes[offsets[domain + 1] - 1]`; `domain_of_type` [L, T] is -1 where
+    nodes of the type lack the label.
     """
 
     cardinality: Rows

@@ -22,10 +22,10 @@ class Streams(NamedTuple):
     """The queues' streams in one pass.
 
     `back` lists the evicted jobs, queue q's from `back_at[q]` to `back_end[q]`; its queued jobs are `new_at[q]` to
-    `new_end[q]`. `read` counts queued ones read. `needed` [2, G]: how many members complete a gang; `seen` how many were
-    read; `first`, `last` and `next_member` chain them. `head_*` [Q] describe the next gang. `blocked` [S] is why a shape
-    is not tried again in this pass. `by_bucket`: priorities are those scheduled at. `gives_way` [Q] marks guests, which are
-    served after the pool's own queues.
+    `new_end[q]`. `read` counts queued ones read. `needed` [2, G]: how many members complete a gang; `seen` how many
+    were read; `first`, `last` and `next_member` chain them. `head_*` [Q] describe the next gang. `blocked` [S] is why
+    a shape is not tried again in this pass. `by_bucket`: priorities are those scheduled at. `gives_way` [Q] marks
+    guests, which are served after the pool's own queues.
     """
 
     back: Rows

@@ -1,10 +1,10 @@
 """Victims: evicted jobs that have not returned, and which of them make room at the least regret.
 
-Evicted jobs are numbered in the order in which they are expected to return (their *place*). A job that finds no free room
-takes it from those that would return last: walking the places from the end, room adds up node by node until the job
-fits on one. A walk that gets long is replaced by a heap that one kind of request keeps: for every node the place at which
-the walk would stop there. Such a place can only fall while room shrinks, so that stale entries are corrected when they
-reach the top; where room may have grown, the node is logged as `freed` and entered anew.
+Evicted jobs are numbered in the order in which they are expected to return (their *place*). A job that finds no free
+room takes it from those that would return last: walking the places from the end, room adds up node by node until the
+job fits on one. A walk that gets long is replaced by a heap that one kind of request keeps: for every node the place
+at which the walk would stop there. Such a place can only fall while room shrinks, so that stale entries are corrected
+when they reach the top; where room may have grown, the node is logged as `freed` and entered anew.
 """
 
 from typing import NamedTuple
@@ -264,20 +264,20 @@ def find(
             return top_of_heap(jobs, shapes, nodes, victims, slot, shape, bucket)
         job = victims.job[place]
         node = jobs.node[job]
-        if jobs.bucket[job] <= bucket and verdict[nodes.type[node]] < 0:
-            if value < 0 or domain[nodes.type[node]] == value:
-                room = victims.gathered[node]
-                if victims.stamp[node] != now:
-                    victims.stamp[node] = now
-                    for resource in range(room.shape[0]):
-                        room[resource] = nodes.free[0, node, resource]
-                enough = True
+        suits = verdict[nodes.type[node]] < 0 and (value < 0 or domain[nodes.type[node]] == value)
+        if suits and jobs.bucket[job] <= bucket:
+            room = victims.gathered[node]
+            if victims.stamp[node] != now:
+                victims.stamp[node] = now
                 for resource in range(room.shape[0]):
-                    room[resource] += shapes.wanted[jobs.shape[job], resource]
-                    if wanted[resource] > room[resource]:
-                        enough = False
-                if enough:
-                    return int(node), int(place)
+                    room[resource] = nodes.free[0, node, resource]
+            enough = True
+            for resource in range(room.shape[0]):
+                room[resource] += shapes.wanted[jobs.shape[job], resource]
+                if wanted[resource] > room[resource]:
+                    enough = False
+            if enough:
+                return int(node), int(place)
         place = victims.before[place]
     return -1, -1
 
