@@ -1,6 +1,7 @@
 """The SQLite database of a log: plain calls that block, one connection an object; `sqlite.py` knows about threads."""
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ _APPLICATION_ID: Final = 0x41524D4C
 _DATABASE_VERSION: Final = 1
 _WAL_BYTES: Final = 64 * 1024 * 1024
 _CACHE_KIB: Final = 8_192
+_LEAST_FREE_BYTES: Final = 128 * 1024
 
 _SCHEMA: Final = (
     "CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 1), position INTEGER NOT NULL, epoch INTEGER NOT NULL)",
@@ -55,14 +57,22 @@ class Written(msgspec.Struct, frozen=True):
     position: Position
 
 
-def failure(error: sqlite3.Error, doing: str) -> LogFailed:
-    """Say in our own terms what went wrong."""
+def failure(error: sqlite3.Error, doing: str, path: Path | None) -> LogFailed:
+    """Say in our own terms what went wrong with the database at `path`."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _disk_is_full(path)):
         return LogFull(f"{doing}: the disk is full, or the log has its largest size; free some space")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
         return LogFull(f"{doing}: the data folder can't be written ({error})")
     return LogFailed(f"{doing}: {error}")
+
+
+def _disk_is_full(path: Path | None) -> bool:
+    """SQLite reports a full disk as an I/O error when it meets it in its shared-memory file."""
+    if path is None:
+        return False
+    disk = os.statvfs(path.parent)
+    return disk.f_bavail * disk.f_frsize < _LEAST_FREE_BYTES
 
 
 def is_io_error(error: sqlite3.Error) -> bool:
@@ -92,7 +102,7 @@ class LogDatabase:
             if connection is not None:
                 connection.close()
             if isinstance(error, sqlite3.Error):
-                raise StartupRefused(str(failure(error, f"log {path}"))) from error
+                raise StartupRefused(str(failure(error, f"log {path}", path))) from error
             raise
         self._connection = connection
 

@@ -70,6 +70,7 @@ class SqliteEventLog:
         self._database = database
         self._checkpoints = checkpoints
         self._folder = folder
+        self._path = folder.path / DATABASE_FILE if folder else None
         self._options = options
         self._position, _ = database.head()
         self._recent = RecentEntries(options.recent_entries, options.recent_bytes)
@@ -168,10 +169,11 @@ class SqliteEventLog:
         try:
             return self._database.append([(item.batch, item.epoch) for item in group])
         except sqlite3.Error as error:
-            if is_io_error(error):
+            known = failure(error, "appending to the log", self._path)
+            if is_io_error(error) and not isinstance(known, LogFull):
                 # After a failed write or sync nobody knows what is on disk; a later success would prove nothing.
                 self._broken = LogFailed(f"the log's disk has failed: {error}; restart once it works")
-            return failure(error, "appending to the log")
+            return known
         except Exception as error:  # noqa: BLE001 - whatever it is, the authors must hear of it and the thread go on
             return LogFailed(f"appending to the log: {error!r}")
 
@@ -226,20 +228,31 @@ class SqliteEventLog:
     async def _reading(self, read: Callable[[LogDatabase], Result]) -> Result:
         """Run a read in a thread that may block."""
         loop = self._bound_loop()
-        if self._folder is None:
-            return await self._in_writer(lambda: _readable(read, lambda: self._database))
-        return await loop.run_in_executor(self._readers, _readable, read, self._connection)
+        if self._path is None:
+            return await self._in_writer(lambda: self._readable(read, lambda: self._database))
+        return await loop.run_in_executor(self._readers, self._readable, read, self._connection)
 
     def _connection(self) -> LogDatabase:
         """Return this reader thread's own connection."""
         connection: LogDatabase | None = getattr(self._of_thread, "connection", None)
         if connection is None:
-            assert self._folder is not None  # noqa: S101 - tells mypy what the only caller has checked
-            path = self._folder.path / DATABASE_FILE
-            connection = LogDatabase(path, writes=False, busy_timeout_ms=self._options.busy_timeout_ms)
+            connection = LogDatabase(self._path, writes=False, busy_timeout_ms=self._options.busy_timeout_ms)
             self._of_thread.connection = connection
             self._connections.append(connection)
         return connection
+
+    def _readable(self, read: Callable[[LogDatabase], Result], connection: Callable[[], LogDatabase]) -> Result:
+        """Run a read.
+
+        Raises:
+            LogFailed: SQLite could not.
+        """
+        try:
+            return read(connection())
+        except sqlite3.Error as error:
+            raise failure(error, "reading the log", self._path) from error
+        except StartupRefused as error:
+            raise LogFailed(f"reading the log: {error}") from error
 
     async def _in_writer(self, work: Callable[[], Result]) -> Result:
         """Run something in the writer's thread, between groups."""
@@ -313,7 +326,7 @@ class SqliteEventLog:
             raise LogFailed(f"entries below {below} are still needed: no checkpoint there reads back whole")
 
         def bit() -> int:
-            return _readable(lambda database: database.trim(below, _TRIM_ROWS), lambda: self._database)
+            return self._readable(lambda database: database.trim(below, _TRIM_ROWS), lambda: self._database)
 
         self._recent.forget_below(below)
         while await self._in_writer(bit):
@@ -342,17 +355,3 @@ def _perform(call: _Call) -> None:
         call.answer.set_result(call.work())
     except Exception as error:  # noqa: BLE001 - it is raised again where the call came from
         call.answer.set_exception(error)
-
-
-def _readable(read: Callable[[LogDatabase], Result], connection: Callable[[], LogDatabase]) -> Result:
-    """Run a read.
-
-    Raises:
-        LogFailed: SQLite could not.
-    """
-    try:
-        return read(connection())
-    except sqlite3.Error as error:
-        raise failure(error, "reading the log") from error
-    except StartupRefused as error:
-        raise LogFailed(f"reading the log: {error}") from error
