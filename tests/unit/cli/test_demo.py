@@ -73,7 +73,7 @@ def performance() -> Performance:
     endings: dict[str, tuple[str, dict[str, Any]]] = {
         "exit 3": ("failed", {"reason": "exit code 3", "container_statuses": [event_pb2.ContainerStatus(exitCode=3)]}),
         "too big": ("failed", {"reason": "no node has 100000 cpu", "cause": 4}),
-        "cancelled": ("cancelled", {}),
+        "to cancel": ("cancelled", {}),
         "modest": ("preempted", {"reason": "made room"}),
     }
     for job in chosen.jobs:
@@ -122,8 +122,8 @@ def test_everything_as_told_is_all_kept(performance: Performance, meter: verdict
         (lambda played: played.staged["gang 4"].moments_ms.pop("leased"), 2),
         (lambda played: setattr(played.state_of("exit 3"), "exit_codes", (1,)), 3),
         (lambda played: setattr(played.state_of("too big"), "is_rejected", False), 4),
-        (lambda played: setattr(played.state_of("cancelled"), "state", "succeeded"), 5),
-        (lambda played: played.staged["cancelled"].moments_ms.pop("running"), 5),
+        (lambda played: setattr(played.state_of("to cancel"), "state", "succeeded"), 5),
+        (lambda played: played.staged["to cancel"].moments_ms.pop("running"), 5),
         (lambda played: setattr(played.state_of("modest"), "was_preempted", False), 6),
         (lambda played: setattr(played.state_of("urgent"), "state", "queued"), 6),
         (lambda played: played.clusters.pop(), 7),

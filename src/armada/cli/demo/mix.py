@@ -91,7 +91,7 @@ def _mix(queues: tuple[DemoQueue, ...], fleet: str, runtime_s: float, cpus: int,
         _command("sum", analytics, add_up),
         _command("exit 3", research, "echo this one fails on purpose; exit 3"),
         _command("too big", batch, "echo never", cpu="100000"),
-        _command("cancelled", batch, f"echo waiting to be cancelled; sleep {_LONG_S}"),
+        _command("to cancel", batch, f"echo waiting to be cancelled; sleep {_LONG_S}"),
         _command("modest", batch, f"sleep {_LONG_S}", cpu=f"{most:g}", priority_class="armada-preemptible"),
     ]
     gang = {"armadaproject.io/gangId": "quartet", "armadaproject.io/gangCardinality": "4"}

@@ -250,11 +250,11 @@ class Performance:
     def _act_on_cues(self) -> None:
         from armada_client.armada import submit_pb2
 
-        doomed = self.state_of("cancelled")
+        doomed = self.state_of("to cancel")
         if not self._cancelled and doomed is not None and doomed.state == "running":
             self._cancelled = True
             request = submit_pb2.JobCancelRequest(
-                queue=self.staged["cancelled"].job.queue,
+                queue=self.staged["to cancel"].job.queue,
                 job_set_id=COMMANDS,
                 job_ids=[doomed.job_id],
                 reason="part of the demo",

@@ -13,13 +13,20 @@ from armada.cli.demo.performance import ACTIVE, Performance, Remark, Share
 from armada.cli.demo.verdict import Finding
 
 WIDTH: Final = 104
-BAR_CELLS: Final = 28
+"""Columns where no terminal says how many there are; also the most that are used."""
+
+NARROW: Final = 92
+"""Below this many columns the table of queues gets less air."""
+
 REMARKS: Final = 9
+_FIXED_CELLS: Final = 66
+"""Columns of the table of queues without its bars, with the least air."""
 _COLOURS: Final = ("bright_blue", "magenta", "dark_orange3")
 
 
-def stage(performance: Performance, shares: dict[str, Share]) -> Any:
-    """The whole picture of one moment."""
+def stage(performance: Performance, shares: dict[str, Share], width: int = WIDTH) -> Any:
+    """The whole picture of one moment, on a terminal of this many columns."""
+    width = min(width, WIDTH)
     total = performance.mix.total_simulated + len(performance.mix.jobs)
     ended = sum(performance.count(each.name, "succeeded", "failed", "cancelled") for each in performance.mix.queues)
     head = Text.assemble(
@@ -27,16 +34,19 @@ def stage(performance: Performance, shares: dict[str, Share]) -> Any:
         f"   {performance.elapsed_s:5.1f} s   ",
         (f"{ended:,} of {total:,} jobs have ended", "dim"),
     )
-    return Group(head, Text(), queue_table(performance, shares), Text(), remark_lines(performance.remarks))
+    queues = queue_table(performance, shares, width)
+    return Group(head, Text(), queues, Text(), remark_lines(performance.remarks, width))
 
 
-def queue_table(performance: Performance, shares: dict[str, Share]) -> Table:
+def queue_table(performance: Performance, shares: dict[str, Share], width: int = WIDTH) -> Table:
     """Queues by state, and their shares of the cpus in use beside the fair ones."""
-    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    air = 2 if width >= NARROW else 1
+    cells = max(8, width - _FIXED_CELLS - 9 * (air - 1))
+    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, air, 0, 0))
     grid.add_column("QUEUE", no_wrap=True)
     for heading in ("WEIGHT", "QUEUED", "LEASED", "RUNNING", "DONE", "OTHER"):
         grid.add_column(heading, justify="right", no_wrap=True)
-    grid.add_column("SHARE OF CPUS IN USE  (│ fair)", no_wrap=True)
+    grid.add_column("CPUS IN USE │ FAIR" if cells >= 18 else "CPU │ FAIR", no_wrap=True)
     grid.add_column("", justify="right", no_wrap=True)
     for number, each in enumerate(performance.mix.queues):
         share = shares.get(each.name, Share())
@@ -49,18 +59,18 @@ def queue_table(performance: Performance, shares: dict[str, Share]) -> Table:
             f"{performance.count(each.name, 'running'):,}",
             Text(f"{performance.count(each.name, 'succeeded'):,}", style="green"),
             f"{performance.count(each.name, 'failed', 'cancelled'):,}",
-            bar(share, colour),
-            f"{share.used:4.0%} of {share.fair:4.0%}",
+            bar(share, colour, cells),
+            f"{share.used:.0%} of {share.fair:.0%}",
         )
     return grid
 
 
-def bar(share: Share, colour: str) -> Text:
+def bar(share: Share, colour: str, cells: int) -> Text:
     """A bar of the share used, with a mark where the fair share ends."""
-    filled = round(share.used * BAR_CELLS)
-    mark = min(BAR_CELLS - 1, round(share.fair * BAR_CELLS))
+    filled = round(share.used * cells)
+    mark = min(cells - 1, round(share.fair * cells))
     text = Text()
-    for cell in range(BAR_CELLS):
+    for cell in range(cells):
         if share.fair and cell == mark:
             text.append("│", style="bold")
         else:
@@ -68,7 +78,7 @@ def bar(share: Share, colour: str) -> Text:
     return text
 
 
-def remark_lines(remarks: Sequence[Remark]) -> Text:
+def remark_lines(remarks: Sequence[Remark], width: int = WIDTH) -> Text:
     """The latest remarks on the real jobs, oldest first; always as many lines."""
     text = Text("ON THIS MACHINE\n", style="bold")
     shown = list(remarks)[-REMARKS:]
@@ -77,7 +87,7 @@ def remark_lines(remarks: Sequence[Remark]) -> Text:
         line.append(remark.kind, style=render.STATE_STYLES.get(remark.kind, ""))
         if remark.text:
             line.append(f"  {render.printable(remark.text, one_line=True)}", style="dim")
-        line.truncate(WIDTH, overflow="ellipsis")
+        line.truncate(width, overflow="ellipsis")
         text.append_text(line)
         text.append("\n")
     text.append("\n" * (REMARKS - len(shown)))
@@ -106,7 +116,7 @@ def final_table(findings: Sequence[Finding]) -> Table:
     grid.add_column("", no_wrap=True)
     grid.add_column("WHAT", max_width=24)
     grid.add_column("EXPECTED", max_width=28, style="dim")
-    grid.add_column("WHAT HAPPENED")
+    grid.add_column("WHAT HAPPENED", overflow="fold")
     for finding in findings:
         mark = Text("✓", style="bold green") if finding.is_kept else Text("✗", style="bold red")
         grid.add_row(mark, finding.what, finding.expected, Text(render.printable(finding.happened, one_line=True)))
@@ -124,12 +134,12 @@ def closing(findings: Sequence[Finding], seconds: float) -> Panel:
         verdict,
         "\n\nGo on:\n",
         ("  make up", "cyan"),
-        "                                   everything in one process, to stay\n",
+        "                                 stay running\n",
         ("  .venv/bin/armadactl create queue mine", "cyan"),
-        "     your first queue\n",
+        "   your first queue\n",
         ("  .venv/bin/armadactl submit --help", "cyan"),
-        "         what a file of jobs looks like\n",
+        "       what a file of jobs is like\n",
         ("  docs/tutorial.md", "cyan"),
-        "                          the same in five minutes",
+        "                        five minutes, step by step",
     )
-    return Panel(text, border_style="bright_black", width=WIDTH)
+    return Panel(text, border_style="bright_black", expand=False)

@@ -120,7 +120,7 @@ def _display(console: Console, performance: Performance) -> Iterator[Callable[[]
     """A way to show the present moment: drawn in place on a terminal, a line now and then elsewhere."""
     if console.is_terminal:
         with Live(console=console, auto_refresh=False, transient=False) as live:
-            yield lambda: live.update(screen.stage(performance, performance.shares()), refresh=True)
+            yield lambda: live.update(screen.stage(performance, performance.shares(), console.width), refresh=True)
         return
     printed_s = [-PLAIN_EVERY_S]
     told = [0]

@@ -132,11 +132,11 @@ def _too_big(performance: Performance) -> Finding:
 
 
 def _cancelled(performance: Performance) -> Finding:
-    staged = performance.staged.get("cancelled")
+    staged = performance.staged.get("to cancel")
     ran = staged is not None and "running" in staged.moments_ms
-    job = performance.state_of("cancelled")
+    job = performance.state_of("to cancel")
     is_kept = ran and job is not None and job.state == "cancelled"
-    happened = f"{_state(performance, 'cancelled')}{' while it ran' if is_kept else ''}"
+    happened = f"{_state(performance, 'to cancel')}{' while it ran' if is_kept else ''}"
     return Finding("a job cancelled while running", "cancelled", happened, is_kept)
 
 
