@@ -142,11 +142,14 @@ class LedgerMachine(RuleBasedStateMachine):
             jobs = tuple(NewJob(f"01h0000000000000000000000{first + index}", 0) for index in range(2))
             self.tell(self.fresh((facts.JobsSubmitted(at_ms=1, template=template, jobs=jobs),), PLACES[0]))
 
-    @rule(data=st.data(), at_ms=times, avoid=st.lists(st.sampled_from(NODES), max_size=1).map(tuple))
-    def advance(self, data: st.DataObject, at_ms: int, avoid: tuple[str, ...]) -> None:
-        """A known job goes on as a job would: leased, run, ended, tried again."""
-        if not self.plain.jobs:
-            return
+    @rule(data=st.data(), steps=st.integers(1, 8), at_ms=times)
+    def advance(self, data: st.DataObject, steps: int, at_ms: int) -> None:
+        """Known jobs go on as jobs do: leased, run, ended, tried again."""
+        for _ in range(steps):
+            if self.plain.jobs:
+                self.advance_one(data, at_ms)
+
+    def advance_one(self, data: st.DataObject, at_ms: int) -> None:
         job_id = data.draw(st.sampled_from(sorted(self.plain.jobs)))
         job = self.plain.jobs[job_id]
         event: Any
@@ -170,12 +173,14 @@ class LedgerMachine(RuleBasedStateMachine):
             if not run.state.is_terminal:
                 kinds: list[Any] = [facts.RunPending, facts.RunStarted, facts.RunSucceeded, facts.RunLeaseExpired]
                 fitting = [kind for kind in kinds if run.state in RUN_TRANSITIONS[kind.__name__][0]]
-                kind = data.draw(st.sampled_from(fitting))
-                event = kind(at_ms=at_ms, job_id=job_id, run_id=run_id)
+                kind = data.draw(st.sampled_from([*fitting, facts.JobPreemptRequested]))
+                names = {"run_id": run_id} if kind in kinds else {}
+                event = kind(at_ms=at_ms, job_id=job_id, **names)
             elif run.state == RunState.SUCCEEDED:
                 event = facts.JobSucceeded(at_ms=at_ms, job_id=job_id)
             else:
-                event = facts.JobRequeued(at_ms=at_ms, job_id=job_id, avoid_nodes=avoid)
+                avoid = data.draw(st.lists(st.sampled_from(NODES), max_size=1))
+                event = facts.JobRequeued(at_ms=at_ms, job_id=job_id, avoid_nodes=tuple(avoid))
         self.tell(self.fresh((event,), ("", "") if isinstance(event, facts.RunsReleased) else job.place))
 
     @rule(data=st.data(), job_id=job_ids, at_ms=times)
@@ -213,9 +218,11 @@ class LedgerMachine(RuleBasedStateMachine):
         epoch = data.draw(st.sampled_from([0, self.plain.epoch, max(0, self.plain.epoch - 1)]))
         self.tell(self.fresh((event,), place, epoch))
 
-    @rule(released=st.lists(run_ids, min_size=1, max_size=3).map(tuple))
-    def release(self, released: tuple[str, ...]) -> None:
-        self.tell(self.fresh((facts.RunsReleased(at_ms=1, run_ids=released),), ("", "")))
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        known = st.sampled_from([*sorted(self.plain.runs), "r0"])
+        run_ids = data.draw(st.lists(known, min_size=1, max_size=2, unique=True))
+        self.tell(self.fresh((facts.RunsReleased(at_ms=1, run_ids=tuple(run_ids)),), ("", "")))
 
     @rule(event=fleet_facts)
     def tell_of_the_fleet(self, event: Event) -> None:
@@ -309,5 +316,5 @@ class LedgerMachine(RuleBasedStateMachine):
             assert [ledger.void_rows(entry.position) for entry in self.entries] == voids
 
 
-LedgerMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+LedgerMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestLedger = LedgerMachine.TestCase
