@@ -4,8 +4,15 @@ import asyncio
 import os
 
 import pytest
+from hypothesis import settings
 
 from tests.shared_folder import SHARED
+
+# Examples differ from run to run at a desk, so that more is found; in CI they are always the same ones.
+# A time limit for each example would only measure the machine: pytest-timeout bounds whole tests.
+settings.register_profile("desk", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
 def pytest_configure(config: pytest.Config) -> None:
