@@ -10,7 +10,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.synced
 KERNELS := $(VENV)/.kernels
-KERNEL_SOURCES := $(wildcard src/armada/scheduling/kernels/*.py)
+KERNEL_SOURCES := $(wildcard src/armada/scheduling/*.py src/armada/scheduling/kernels/*.py src/armada/scheduling/kernels/*/*.py)
 
 export UV_PROJECT_ENVIRONMENT := $(abspath $(VENV))
 # Packages and Python come from the lock and the machine: uv fetches no interpreter of its own.
@@ -18,7 +18,7 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_NO_PROGRESS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check bench fmt
+.PHONY: help setup demo up test check bench fmt proto
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -38,7 +38,7 @@ check: setup ## Everything CI checks: format, lint, types, borders between rooms
 	@echo "== format";  $(BIN)/ruff format --check .
 	@echo "== lint";    $(BIN)/ruff check .
 	@echo "== types";   $(BIN)/mypy
-	@echo "== borders"; $(BIN)/lint-imports
+	@echo "== borders"; $(BIN)/lint-imports --no-cache
 	@echo "== tests";   $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 bench: setup ## Measure speed, latency and memory; each figure beside the reference's.
@@ -47,6 +47,9 @@ bench: setup ## Measure speed, latency and memory; each figure beside the refere
 fmt: $(ENVIRONMENT) ## Format the sources and repair what the linter can repair.
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+proto: $(ENVIRONMENT) ## Generate the protobuf code from proto/.
+	@$(BIN)/python proto/generate.py
 
 # Stamps: a target runs its recipe again only when one of the named files is newer.
 
@@ -57,5 +60,5 @@ $(ENVIRONMENT): pyproject.toml uv.lock
 
 $(KERNELS): $(ENVIRONMENT) $(KERNEL_SOURCES)
 	@echo "== kernels"
-	@$(BIN)/python -m armada.scheduling.kernels
+	@$(BIN)/python -m armada.scheduling
 	@touch $@

@@ -22,9 +22,13 @@ FIXED_NAMES: Final = {
     "current_context": "armadactl config current-context",
     "use_context": "armadactl config use-context",
     "data_dir": "the option --data of armada up",
+    "DataFolder": "the folder that --data names",
     "_ingress_info": "the event ingress_info of the API",
 }
 """Names that a file format or a command line of others fixed."""
+
+FIXED_PARAMETERS: Final = {"context": r"Context\b", "data": r"DataObject\b"}
+"""Parameters that a library names, by the type that they then have."""
 
 FIXED_CLASS_ENDINGS: Final = ("Servicer", "Interceptor")
 """Bases whose methods and their parameters gRPC names."""
@@ -67,9 +71,9 @@ def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def is_fixed(argument: ast.arg) -> bool:
-    """True for a parameter that a library names: its type says so (`ServicerContext`, `MigrationContext`)."""
+    """True for a parameter that a library names: its type says so (`ServicerContext`, `DataObject` of Hypothesis)."""
     kind = ast.unparse(argument.annotation) if argument.annotation else ""
-    return argument.arg == "context" and re.search(r"Context\b", kind) is not None
+    return argument.arg in FIXED_PARAMETERS and re.search(FIXED_PARAMETERS[argument.arg], kind) is not None
 
 
 def _fixed_methods(kind: ast.ClassDef) -> list[Function]:

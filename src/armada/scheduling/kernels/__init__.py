@@ -2,5 +2,5 @@
 
 Kernels know no domain class: they get arrays and named tuples of arrays, and return arrays. Everything is exact
 integer arithmetic but for costs, whose operations keep one fixed order (`fastmath` off, no parallel reductions), so
-that a round is bit-equal with and without the compiler. `python -m armada.scheduling.kernels` compiles all of them.
+that a round is bit-equal with and without the compiler. `python -m armada.scheduling` compiles all of them.
 """

@@ -1,6 +1,0 @@
-"""Compile all kernels and keep the machine code: `python -m armada.scheduling.kernels`."""
-
-from armada.scheduling.round import warm_up
-
-if __name__ == "__main__":
-    warm_up()
