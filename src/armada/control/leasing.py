@@ -14,7 +14,6 @@ from armada.model.events import ExecutorReported, JobSetEvents, RunsReleased
 from armada.model.fleet import Node
 from armada.model.jobs import JobTemplate
 from armada.model.leases import LeaseRequest, NodeReport, RunLease
-from armada.model.lifecycle import RunState
 from armada.model.policy import SchedulingPolicy
 from armada.state.ledger import Ledger
 from armada.state.records import JobRecord, RunRecord
@@ -104,9 +103,14 @@ class Roster:
         agent = self._agents[request.executor_id]
         held = agent.held
         strange = _strange(ledger, agent, request.executor_id)
-        ended = [run_id for run_id in ledger.runs_to_end(request.executor_id) if run_id in held]
+        to_end = ledger.runs_to_end(request.executor_id)
+        ended = [run_id for run_id in to_end if run_id in held]
         cancel = dict.fromkeys([*ended, *strange])
         runs = self._to_start(ledger, request, held)
+        room = request.max_leases - len(runs)
+        if room > 0:
+            live = len(held) - len(cancel)
+            runs = (*runs, *_lost(ledger, request.executor_id, held, live)[:room])
         is_news = bool(runs) or any(run_id not in agent.told for run_id in cancel)
         return Exchange(cancel_run_ids=tuple(cancel), runs=runs, is_news=is_news)
 
@@ -143,6 +147,18 @@ def _strange(ledger: Ledger, agent: _Agent, executor_id: str) -> tuple[str, ...]
     return agent.strange
 
 
+def _lost(ledger: Ledger, executor_id: str, held: frozenset[str], live: int) -> tuple[RunRecord, ...]:
+    """Runs that the executor has said to be pending or running and does not hold any more: it lost them in a restart.
+
+    They are leased to it again, under the same id; if it knows that one is over, it says so instead. `live` is how many
+    of the held runs have not ended: while it holds as many as it has confirmed, nothing has to be looked at.
+    """
+    if ledger.confirmed_count(executor_id) <= live:
+        return ()
+    missing = [run_id for run_id in ledger.confirmed_runs(executor_id) if run_id not in held]
+    return tuple(run for run_id in missing if (run := ledger.run(run_id)) is not None)
+
+
 def _is_run_of(ledger: Ledger, run_id: str, executor_id: str) -> bool:
     head = ledger.run_head(run_id)
     return head is not None and head.executor_id == executor_id
@@ -175,5 +191,6 @@ def lease_of(run: RunRecord, job: JobRecord, template: JobTemplate, policy: Sche
 
 
 def still_to_start(ledger: Ledger, run_id: str) -> bool:
-    """Say if a lease may still be handed out: its run has neither started nor ended."""
-    return ledger.run_state(run_id) is RunState.LEASED
+    """Say if a lease may still be handed out: its run has not ended."""
+    state = ledger.run_state(run_id)
+    return state is not None and not state.is_terminal

@@ -42,6 +42,18 @@ class LeaderQuestions:
         runs = self._runs.by_executor.get(self._runs.executors.find(executor_id))
         return 0 if runs is None else len(runs.to_start)
 
+    def confirmed_count(self, executor_id: str) -> int:
+        """Return how many runs of an executor are pending or running."""
+        runs = self._runs.by_executor.get(self._runs.executors.find(executor_id))
+        return 0 if runs is None else len(runs.confirmed)
+
+    def confirmed_runs(self, executor_id: str) -> tuple[str, ...]:
+        """Return the ids of an executor's pending and running runs, oldest lease first."""
+        runs = self._runs.by_executor.get(self._runs.executors.find(executor_id))
+        if runs is None:
+            return ()
+        return tuple(self._runs.run_id(row) for row in self._runs.in_lease_order(list(runs.confirmed)))
+
     # -- queued jobs --------------------------------------------------------------------------------------------------
 
     def queued_count(self) -> int:

@@ -96,6 +96,32 @@ def test_leases_are_repeated_until_their_runs_are_reported() -> None:
     assert executor.exchange() == ([], (), [])
 
 
+def test_runs_that_an_executor_has_lost_are_leased_again() -> None:
+    world = World()
+    executor = Executor(world)
+    executor.exchange()
+    running, pending, other = (world.start(job_id) for job_id in world.submit(item(), item(), item()))
+    executor.held = [running, pending, other]
+    assert executor.exchange() == ([], (), [])
+    executor.held = [other]
+    assert executor.exchange() == ([], (), [running, pending])
+    executor.unassigned = [running]
+    assert executor.exchange() == ([], (), [pending])
+    executor.unassigned = [running, pending]
+    assert executor.exchange() == ([], (), [])
+
+
+def test_lost_runs_are_leased_again_by_a_server_that_just_started() -> None:
+    world = World()
+    world.report_nodes(node("n1"))
+    (job_id,) = world.submit(item())
+    run_id = world.start(job_id)
+    executor = Executor(world)
+    assert executor.exchange()[2] == [run_id]
+    world.cancel(job_id)
+    assert executor.exchange() == (["RunsReleased"], (), [])
+
+
 def test_leases_are_bounded_oldest_first() -> None:
     world = World()
     executor = Executor(world)

@@ -19,12 +19,13 @@ _SUCCEEDED: Final = int(RunState.SUCCEEDED)
 
 
 class ExecutorRuns:
-    """An executor's runs: those to start (leased, not yet confirmed) and those ended but not released."""
+    """An executor's runs: to start (leased, not confirmed), confirmed (pending or running), ended but not released."""
 
-    __slots__ = ("to_end", "to_start")
+    __slots__ = ("confirmed", "to_end", "to_start")
 
     def __init__(self) -> None:
         self.to_start: dict[int, None] = {}
+        self.confirmed: dict[int, None] = {}
         self.to_end: dict[int, None] = {}
 
 
@@ -114,14 +115,15 @@ class Runs(Table):
     def confirm(self, row: int, state: int) -> None:
         """The executor holds the run: it is pending or running."""
         if self.state[row] == _LEASED:
-            del self.by_executor[self.executor[row]].to_start[row]
+            runs = self.by_executor[self.executor[row]]
+            del runs.to_start[row]
+            runs.confirmed[row] = None
         self.state[row] = state
 
     def end(self, row: int, state: int, at_ms: int) -> None:
         """The run has ended; it goes on holding its node's room."""
         runs = self.by_executor[self.executor[row]]
-        if self.state[row] == _LEASED:
-            del runs.to_start[row]
+        del (runs.to_start if self.state[row] == _LEASED else runs.confirmed)[row]
         runs.to_end[row] = None
         self.state[row] = state
         self.ended_ms[row] = at_ms
@@ -163,6 +165,8 @@ class Runs(Table):
                 runs.to_start[row] = None
             elif self.state[row] >= _SUCCEEDED:
                 runs.to_end[row] = None
+            else:
+                runs.confirmed[row] = None
 
     def validate(self) -> None:
         """Check that ids, references and the executors' lists agree with the columns.
@@ -188,5 +192,6 @@ class Runs(Table):
             runs = self.by_executor[self.executor[row]]
             ensure((row in runs.to_start) == (self.state[row] == _LEASED), "runs to start")
             ensure((row in runs.to_end) == (self.state[row] >= _SUCCEEDED), "runs to end")
+            ensure((row in runs.confirmed) == (_LEASED < self.state[row] < _SUCCEEDED), "confirmed runs")
             ensure((self.ended_ms[row] != 0) <= (self.state[row] >= _SUCCEEDED), "a live run has an end")
         ensure(self.extras.keys() <= set(used.tolist()), "extras of no run")
