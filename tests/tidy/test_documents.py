@@ -5,8 +5,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+import pytest
 import typer
 
+from armada.cli import operator, user
 from tests.shared_folder import REPOSITORY
 from tests.tidy.repository import Finding, Source, documents, expect_none, sample, source
 from tests.tidy.test_tooling import makefile, targets
@@ -106,6 +108,13 @@ def test_the_journey_names_what_exists() -> None:
 
 def test_pages_name_targets_that_exist() -> None:
     expect_none(unknown_targets(documents(), targets(makefile())))
+
+
+@pytest.mark.parametrize(("program", "app"), [("armada", operator.app), ("armadactl", user.app)])
+def test_every_command_is_on_a_page(program: str, app: typer.Typer) -> None:
+    names = commands(program, app)
+    assert len(names) > 3
+    expect_none(undocumented(names, documents()))
 
 
 def test_every_record_is_in_the_index_under_its_number() -> None:
