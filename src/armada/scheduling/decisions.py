@@ -6,13 +6,17 @@ when asked for. Rows are the caller's own names for jobs (`row` of the snapshot'
 
 from collections.abc import Iterator
 from enum import IntEnum
+from typing import Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from armada.model.resources import format_quantity
 from armada.scheduling.kernels import codes
-from armada.scheduling.snapshot import Amounts, Flags, PoolSnapshot, Rows
+from armada.scheduling.snapshot import HOME, Amounts, Flags, PoolSnapshot, Rows
+
+SHARE_TOLERANCE: Final = 1e-9
 
 
 class Method(IntEnum):
@@ -252,3 +256,104 @@ def _nodes(count: int) -> str:
 def shown(snapshot: PoolSnapshot, column: int, amount: int) -> str:
     """Return an amount of a column as a quantity."""
     return format_quantity(amount * 10 ** snapshot.rules.exponents[column])
+
+
+def check_invariants(decisions: Decisions) -> tuple[str, ...]:
+    """Return everything in the decisions that no round may ever decide, as sentences; nothing when all is well.
+
+    Checked: every job decided once; nodes not overfull by our doing, at any priority; gangs whole and agreeing in
+    their label; nothing non-preemptible preempted; no lease against a node's taints, labels or size; tokens not
+    overdrawn; shares that add up.
+    """
+    snapshot, leases, lost = decisions.snapshot, decisions.leases, decisions.preemptions
+    queued, running = snapshot.queued, snapshot.running
+    won = _places(queued.row, leases.row)
+    gone = _places(running.row, lost.row)
+    refused = _places(queued.row, decisions.refusals.row)
+    found = []
+    decided = np.concatenate((won, refused))
+    if len(np.unique(decided)) != len(decided):
+        found.append("a queued job is decided twice")
+    if len(np.unique(gone)) != len(gone):
+        found.append("a running job is preempted twice")
+    solid = snapshot.classes.preemptible[snapshot.shapes.class_row[running.shape[gone]]] == 0
+    if solid.any():
+        found.append("a job that is not preemptible is preempted")
+    found += _misplaced(snapshot, leases, won)
+    found += _overfull(snapshot, leases, won, gone)
+    found += _torn_gangs(snapshot, leases, won, gone)
+    per_queue = np.bincount(
+        np.searchsorted(queued.offsets, won, side="right") - 1, minlength=len(snapshot.queues.names)
+    )
+    if (per_queue > np.maximum(snapshot.queues.tokens, 0)).any() or len(won) > max(snapshot.rules.global_tokens, 0):
+        found.append("more jobs are leased than there were tokens")
+    if sum(queue.demand_capped_share for queue in decisions.queues) > 1 + SHARE_TOLERANCE:
+        found.append("the demand-capped shares exceed the pool")
+    return tuple(found)
+
+
+def _places(rows: Rows, named: Rows) -> NDArray[np.int64]:
+    """Return where the named rows stand in a column of distinct rows."""
+    order = np.argsort(rows, kind="stable")
+    places: NDArray[np.int64] = order[np.searchsorted(rows, named, sorter=order)].astype(np.int64)
+    return places
+
+
+def _misplaced(snapshot: PoolSnapshot, leases: Leases, won: NDArray[np.int64]) -> list[str]:
+    shapes, nodes = snapshot.shapes, snapshot.nodes
+    shape = snapshot.queued.shape[won]
+    rule = shapes.rule[shape].copy()
+    for index in np.flatnonzero(leases.away_entry >= 0):
+        entries = slice(shapes.away_offsets[shape[index]], shapes.away_offsets[shape[index] + 1])
+        entry = np.flatnonzero(shapes.away_entry[entries] == leases.away_entry[index])
+        rule[index] = shapes.away_rule[entries][entry[0]]
+    found = []
+    if (shapes.verdict[rule, nodes.type[leases.node]] >= 0).any():
+        found.append("a job is leased to a node that it must not run on")
+    on_nodes = shapes.request[shape] * ~np.array(snapshot.rules.floating, np.bool_)
+    if (on_nodes > nodes.total[leases.node]).any():
+        found.append("a job is leased to a node that is smaller than the job")
+    return found
+
+
+def _overfull(snapshot: PoolSnapshot, leases: Leases, won: NDArray[np.int64], gone: NDArray[np.int64]) -> list[str]:
+    """Check every bucket of every node that was not overfull before, with what is bound after the round."""
+    rules, nodes, running = snapshot.rules, snapshot.nodes, snapshot.running
+    on_nodes = snapshot.shapes.request * ~np.array(rules.floating, np.bool_)
+    stays = np.ones(len(running.row), np.bool_)
+    stays[gone] = False
+    stays &= running.node >= 0
+    node = np.concatenate((running.node[stays], leases.node))
+    shape = np.concatenate((running.shape[stays], snapshot.queued.shape[won]))
+    priority = np.concatenate((running.priority[stays], leases.priority))
+    solid = snapshot.classes.preemptible[snapshot.shapes.class_row[shape]] == 0
+    found = []
+    for bucket in rules.priorities[1:]:
+        counts = solid | (priority >= bucket)
+        free = nodes.allocatable.copy()
+        np.subtract.at(free, node[counts], on_nodes[shape[counts]])
+        if (free < 0)[nodes.overfull == 0].any():
+            found.append(f"a node has given out more than it has at priority {bucket}")
+    return found
+
+
+def _torn_gangs(snapshot: PoolSnapshot, leases: Leases, won: NDArray[np.int64], gone: NDArray[np.int64]) -> list[str]:
+    gangs, running = snapshot.gangs, snapshot.running
+    count = len(gangs.cardinality)
+    gang = snapshot.queued.gang[won]
+    members = np.bincount(gang[gang >= 0], minlength=count)
+    found = []
+    if ((members > 0) & (members != gangs.cardinality)).any():
+        found.append("a gang is leased in part")
+    in_gang = running.gang >= 0
+    on_nodes = in_gang & (running.node >= 0) & (running.kind == HOME)
+    before = np.bincount(running.gang[on_nodes], minlength=count)
+    lost_gang = running.gang[gone]
+    lost = np.bincount(lost_gang[lost_gang >= 0], minlength=count)
+    if ((lost > 0) & (lost != before)).any():
+        found.append("a gang is preempted in part")
+    labelled = np.flatnonzero((gang >= 0) & (leases.label >= 0))
+    domain = gangs.domain[leases.label[labelled], snapshot.nodes.type[leases.node[labelled]]]
+    if (domain != leases.value[labelled]).any() or (domain < 0).any():
+        found.append("members of a gang disagree in the label that they must agree in")
+    return found

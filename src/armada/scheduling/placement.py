@@ -6,6 +6,7 @@ room of jobs at lower priorities. All of it is in `kernels.gangs`, `kernels.sear
 
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,13 +20,22 @@ from armada.scheduling.kernels.nodes.room import Nodes
 from armada.scheduling.kernels.victims import Victims, link
 from armada.scheduling.snapshot import PoolSnapshot, Rows
 
-FEW_NODES: Final = 24
-"""A rule that at most so many nodes satisfy is searched by looking at each of them."""
 
-HEAPS: Final = 24
-"""How many kinds of request keep a heap of victims at a time."""
+class Tuning(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one way of searching hands over to another. No decision depends on any of it.
 
-FREED_RING: Final = 4096
+    A rule that at most `few_nodes` nodes satisfy is searched by looking at each of them. A search for victims that has
+    looked at `longest_walk` of them goes on with a heap; `heaps` kinds of request have one at a time, and `freed_ring`
+    changes of nodes are remembered for them.
+    """
+
+    few_nodes: int = 24
+    longest_walk: int = 192
+    heaps: int = 24
+    freed_ring: int = 4096
+
+
+USUAL: Final = Tuning()
 
 
 class Board(NamedTuple):
@@ -38,10 +48,10 @@ class Board(NamedTuple):
     books: Books
 
 
-def lay_out(snapshot: PoolSnapshot, few_nodes: int = FEW_NODES) -> Board:
+def lay_out(snapshot: PoolSnapshot, tuning: Tuning = USUAL) -> Board:
     """Return the board as it stands before the round: running jobs on their nodes and in the books."""
     jobs = lay_out_jobs(snapshot)
-    shapes = lay_out_shapes(snapshot, few_nodes)
+    shapes = lay_out_shapes(snapshot, tuning.few_nodes)
     nodes = lay_out_nodes(snapshot, shapes)
     bind_running(jobs, shapes, nodes)
     return Board(jobs, shapes, nodes, lay_out_gangs(snapshot), open_books(snapshot, jobs, shapes))
@@ -74,7 +84,7 @@ def lay_out_jobs(snapshot: PoolSnapshot) -> Jobs:
     )
 
 
-def lay_out_shapes(snapshot: PoolSnapshot, few_nodes: int = FEW_NODES) -> Shapes:
+def lay_out_shapes(snapshot: PoolSnapshot, few_nodes: int = USUAL.few_nodes) -> Shapes:
     """Return the shapes, with the nodes of those rules that few nodes satisfy."""
     shapes, nodes, rules, classes = snapshot.shapes, snapshot.nodes, snapshot.rules, snapshot.classes
     bucket_of = {priority: bucket for bucket, priority in enumerate(rules.priorities)}
@@ -195,7 +205,7 @@ def lay_out_gangs(snapshot: PoolSnapshot) -> Gangs:
     )
 
 
-def line_up_victims(board: Board, job_at: Rows) -> Victims:
+def line_up_victims(board: Board, job_at: Rows, tuning: Tuning = USUAL) -> Victims:
     """Return the evicted jobs, given in the order in which they are expected to return."""
     jobs = board.jobs
     count, node_count, width = len(job_at), board.nodes.free.shape[1], board.nodes.free.shape[2]
@@ -216,14 +226,15 @@ def line_up_victims(board: Board, job_at: Rows) -> Victims:
         stamp=np.zeros(node_count, np.int64),
         gathered=np.zeros((node_count, width), np.int64),
         clock=np.zeros(1, np.int64),
-        freed=np.zeros(FREED_RING, np.int32),
+        freed=np.zeros(tuning.freed_ring, np.int32),
         freed_count=np.zeros(1, np.int64),
-        heap_place=np.zeros((HEAPS, heap_room), np.int32),
-        heap_node=np.zeros((HEAPS, heap_room), np.int32),
-        heap_size=np.zeros(HEAPS, np.int64),
-        heap_kind=np.full((HEAPS, 3), -1, np.int64),
-        heap_cursor=np.zeros(HEAPS, np.int64),
-        heap_used=np.zeros(HEAPS, np.int64),
+        heap_place=np.zeros((tuning.heaps, heap_room), np.int32),
+        heap_node=np.zeros((tuning.heaps, heap_room), np.int32),
+        heap_size=np.zeros(tuning.heaps, np.int64),
+        heap_kind=np.full((tuning.heaps, 3), -1, np.int64),
+        heap_cursor=np.zeros(tuning.heaps, np.int64),
+        heap_used=np.zeros(tuning.heaps, np.int64),
+        longest_walk=tuning.longest_walk,
     )
     link(jobs, victims)
     return victims

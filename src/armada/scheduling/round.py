@@ -4,6 +4,8 @@ The steps: (1) shares; (2) evict; (3) order; (4) place gang by gang; (5) evict w
 the evicted again; (7) compare with the start to get leases and preemptions; (8) explain the rest.
 """
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,20 +27,23 @@ from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.draw import draw
 from armada.scheduling.kernels.jobs import Jobs
 from armada.scheduling.ordering import expected_order, open_streams
-from armada.scheduling.placement import FEW_NODES, Board, lay_out, line_up_victims, placing_for
+from armada.scheduling.placement import USUAL, Board, Tuning, lay_out, line_up_victims, placing_for
 from armada.scheduling.snapshot import PoolSnapshot, Rows
 from armada.scheduling.tables import FleetTable, GangRows, QueuedJobs, QueueLine, RunningJobs, ShapeTable
 
+SECOND_PASSES: Final = 4
+"""After so many repairs whoever still sits on an overfull node at that priority has to go."""
 
-def schedule(snapshot: PoolSnapshot, seed: int = 0, *, few_nodes: int = FEW_NODES) -> Decisions:
+
+def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -> Decisions:
     """Decide one round of one pool. Equal snapshots and seeds give equal decisions, on any machine.
 
     Args:
         snapshot: the pool; it is not changed.
         seed: noted in the decisions. Nothing is left to chance yet: ties go by queue name, node id and row.
-        few_nodes: rules with at most so many nodes are searched without the index; the decisions do not depend on it.
+        tuning: how to search; the decisions do not depend on it.
     """
-    board = lay_out(snapshot, few_nodes)
+    board = lay_out(snapshot, tuning)
     # 1. shares
     shares = work_out_shares(snapshot, board.jobs, board.shapes, board.books)
     ended = codes.COMPLETED
@@ -49,12 +54,18 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, few_nodes: int = FEW_NODE
         if snapshot.rules.fairshare_preemption:
             evicted = evict_by_fairness(snapshot, board, protected_queues(snapshot, board.books, shares))
         # 3. order, 4. place gang by gang
-        ended = _draw(snapshot, board, evicted, second_pass=False)
+        ended = _draw(snapshot, board, evicted, tuning, second_pass=False)
         urgent = np.flatnonzero(board.jobs.method == codes.URGENCY)
-        # 5. evict where nodes gave out too much, 6. place the evicted again
-        evicted = evict_oversubscribed(snapshot, board)
-        if len(evicted):
-            _draw(snapshot, board, evicted, second_pass=True)
+        # 5. evict where nodes gave out too much, 6. place the evicted again. A gang that returns late, at the priority
+        # of its lowest member, may take too much once more: then the lower ones on that node are looked at again.
+        for turn in range(SECOND_PASSES + 1):
+            evicted = evict_oversubscribed(snapshot, board)
+            if not len(evicted):
+                break
+            if turn < SECOND_PASSES:
+                _draw(snapshot, board, evicted, tuning, second_pass=True)
+            else:
+                board.jobs.state[evicted] = codes.LOST
     # 7. compare, 8. explain
     return Decisions(
         snapshot=snapshot,
@@ -67,10 +78,10 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, few_nodes: int = FEW_NODE
     )
 
 
-def _draw(snapshot: PoolSnapshot, board: Board, evicted: Rows, *, second_pass: bool) -> int:
+def _draw(snapshot: PoolSnapshot, board: Board, evicted: Rows, tuning: Tuning, *, second_pass: bool) -> int:
     """Run one pass; what was evicted and did not return has lost its place after it. Return what ended the pass."""
     jobs, shapes, nodes, gangs, books = board
-    victims = line_up_victims(board, expected_order(snapshot, board, evicted, second_pass=second_pass))
+    victims = line_up_victims(board, expected_order(snapshot, board, evicted, second_pass=second_pass), tuning)
     streams = open_streams(snapshot, jobs, evicted, second_pass=second_pass)
     placing = placing_for(snapshot, len(jobs.node), len(evicted))
     floating = np.array(snapshot.rules.floating, np.uint8)

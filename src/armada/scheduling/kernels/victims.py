@@ -15,8 +15,6 @@ from armada.scheduling.kernels.jobs import Jobs, Shapes
 from armada.scheduling.kernels.nodes.room import Nodes, change
 from armada.scheduling.snapshot import Amounts, Flags, Rows
 
-LONGEST_WALK = 192
-
 
 class Victims(NamedTuple):
     """Evicted jobs (E) by place. `before` and `after` link those that are still out; place E is both ends.
@@ -46,6 +44,7 @@ class Victims(NamedTuple):
     heap_kind: Amounts
     heap_cursor: Amounts
     heap_used: Amounts
+    longest_walk: int
 
 
 @kernel
@@ -259,7 +258,7 @@ def find(
     place = victims.before[end]
     while place != end:
         steps += 1
-        if steps > LONGEST_WALK and value < 0:
+        if steps > victims.longest_walk and value < 0:
             slot = heap_for(jobs, shapes, nodes, victims, shape, rule, bucket, True)
             return top_of_heap(jobs, shapes, nodes, victims, slot, shape, bucket)
         job = victims.job[place]
