@@ -3,6 +3,7 @@
 from typing import Any
 
 from tests.oracle.limits import Limiters
+from tests.oracle.market import ideal_problem
 from tests.oracle.problem import Problem, read_problem
 from tests.oracle.round import Outcome, PoolRound
 from tests.oracle.setting import Setting
@@ -24,6 +25,8 @@ def decide(values: dict[str, Any], defects: frozenset[str] = frozenset()) -> lis
             decided = PoolRound(problem, pool, limiters, defects)
             outcome = decided.run()
             answer[pool.name] = _answer(problem, decided.at, outcome)
+            if decided.market is not None:
+                _add_market(answer[pool.name], decided)
             _apply(problem, pool.name, outcome)
         answers.append(answer)
     return answers
@@ -36,6 +39,26 @@ def _apply(problem: Problem, pool: str, outcome: Outcome) -> None:
         job.run_priority, job.leased_at = place.priority, problem.now_s
     for job_id in outcome.preempted:
         problem.by_id[job_id].state = "gone"
+
+
+def _add_market(answer: dict[str, Any], decided: PoolRound) -> None:
+    """Add prices and values."""
+    at, market = decided.at, decided.market
+    assert market is not None
+    answer["spotPrice"] = market.spot_price or 0.0
+    lost = decided.outcome.preempted
+    kept = [at.problem.by_id[job] for job in decided.outcome.scheduled]
+    kept += [j for j in at.running if j.pool == at.pool.name and j.id not in lost and j.id in at.home_node]
+    anew = PoolRound(ideal_problem(at), at.pool, Limiters.of(ideal_problem(at)), at.defects)
+    if anew.at.cluster.nodes:
+        anew.first_pass()
+    ideal = [anew.at.problem.by_id[job] for job in anew.outcome.scheduled]
+    for name, figures in answer["queues"].items():
+        figures["billable"] = at.problem.kinds.quantities(market.billable.get(name, at.zero))
+        figures["idealisedValue"] = sum(market.value(job, running=False) for job in ideal if job.queue == name)
+        figures["realisedValue"] = sum(market.value(job, running=True) for job in kept if job.queue == name)
+        if name in market.override:
+            figures["billablePriceOverride"] = market.override[name]
 
 
 def _answer(problem: Problem, at: Setting, outcome: Outcome) -> dict[str, Any]:

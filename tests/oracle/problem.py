@@ -23,7 +23,7 @@ class Gang:
 
 @dataclass(eq=False)
 class Job:
-    """A job with its run, if it has one. `state` is absent, queued, running or gone."""
+    """A job with its run, if it has one. `state` is absent, queued, running or gone; `phase` what it bids as, if not that."""
 
     id: str
     queue: str
@@ -42,6 +42,7 @@ class Job:
     leaves: int | None
     unknown_resources: bool
     state: str = "queued"
+    phase: str = ""
     node: str = ""
     pool: str = ""
     run_priority: int = 0

@@ -126,10 +126,14 @@ class Stream:
         evicted: list[Job],
         queued: list[Job],
         lookback: int,
-        skip: Callable[[Job], bool] | None,
+        *,
+        skip: Callable[[Job], bool] | None = None,
+        merged: Callable[[Job], tuple[Any, ...]] | None = None,
     ) -> None:
         self.account = account
         self.items = [(job, True) for job in evicted] + [(job, False) for job in queued]
+        if merged is not None:
+            self.items.sort(key=lambda item: merged(item[0]))
         self.lookback = lookback
         self.skip = skip
         self.only_evicted = False
@@ -170,16 +174,20 @@ class Draw:
         shares: Shares,
         rank: Callable[[Candidate], tuple[int, ...]],
         *,
-        prefers_large: bool,
+        prefers_large: bool = False,
+        market: Callable[[list[Stream]], Stream | None] | None = None,
     ) -> None:
         self.streams = sorted(streams, key=lambda s: s.account.name)
         self.shares = shares
         self.rank = rank
         self.prefers_large = prefers_large
+        self.market = market
         for stream in self.streams:
             stream.advance()
 
     def next(self) -> Stream | None:
+        if self.market is not None:
+            return self.market(self.streams)
         heads = [s for s in self.streams if s.head is not None and (s.head.evicted or not s.only_evicted)]
         return min(heads, key=cmp_to_key(self._compare), default=None)
 

@@ -6,6 +6,7 @@ from typing import Any
 from armada.model.policy import PoolPolicy
 from tests.oracle.cluster import EVICTED, plus
 from tests.oracle.limits import Limiters, objection
+from tests.oracle.market import Market
 from tests.oracle.placement import Place, Placer
 from tests.oracle.problem import Job, Problem
 from tests.oracle.queues import Account, Candidate, Draw, Stream, fair_order
@@ -32,11 +33,12 @@ class PoolRound:
         self.outcome = Outcome()
         self.returned: dict[str, bool] = {}
         self.by_priority = False
+        self.market = Market(self.at) if pool.market is not None else None
 
     def run(self) -> Outcome:
         """Decide."""
         if self.at.cluster.nodes:
-            self._first_pass()
+            self.first_pass()
             self._second_pass()
         for job_id, back in self.returned.items():
             if back:
@@ -63,6 +65,8 @@ class PoolRound:
                     chosen.append(job)
         for job in chosen:
             self.at.cluster.evict(self.at.home_node[job.id], job)
+            if self.market is not None:
+                self.market.evicted(self.at.account_of(job), job)
         self.at.charge(chosen, -1)
         self.returned.update(dict.fromkeys((job.id for job in chosen), False))
         return chosen
@@ -75,11 +79,14 @@ class PoolRound:
             return used <= 0
         return used / divisor <= at.policy.protected_fraction_of(at.pool)
 
-    def _first_pass(self) -> None:
+    def first_pass(self) -> None:
+        """Evict what is not protected, and draw evicted and queued jobs."""
         at = self.at
         protected = {name: self._is_protected(account) for name, account in at.accounts.items()}
         victims = []
-        if at.pool.fairshare_preemption or "27.5" in at.defects:
+        if self.market is not None:
+            victims = [s.job for n in at.cluster.nodes for s in n.seats.values() if s.job.pool == at.pool.name]
+        elif at.pool.fairshare_preemption or "27.5" in at.defects:
             victims = [
                 seat.job
                 for node in at.cluster.nodes
@@ -147,9 +154,10 @@ class PoolRound:
             mine.sort(key=self._second_order if second else fair_order)
             fresh.sort(key=fair_order)
             if mine or fresh:
-                streams.append(
-                    Stream(account, mine, fresh, self.at.policy.max_queue_lookback, None if second else self._skip),
-                )
+                lookback = self.at.policy.max_queue_lookback
+                merged = self.market.order if self.market is not None else None
+                skip = None if second else self._skip
+                streams.append(Stream(account, mine, fresh, lookback, skip=skip, merged=merged))
         return streams
 
     def _second_order(self, job: Job) -> tuple[Any, ...]:
@@ -173,6 +181,9 @@ class PoolRound:
                 return (late, -min(at.run_priority[j.id] for j in candidate.jobs))
             return (late, -min(j.priority_class.priority for j in candidate.jobs))
 
+        if self.market is not None:
+            self.market.previous = None
+            return Draw(streams, at.shares, rank, market=self.market.next)
         return Draw(streams, at.shares, rank, prefers_large=at.policy.prefers_large_jobs)
 
     def _pass(self, evicted: list[Job], queued: list[Job], *, second: bool) -> None:
@@ -180,6 +191,8 @@ class PoolRound:
         self.placed = self.at.zero
         streams = self._streams(evicted, queued, second=second)
         draw = self._draw(streams, second=second)
+        if self.market is not None:
+            self.market.begin_pass()
         budget = None if second else self.limiters.preemption.get(self.at.pool.name)
         stopped: set[str] = set()
         frugal = ended = False
@@ -196,7 +209,7 @@ class PoolRound:
             if stream is None:
                 return
             assert stream.head is not None
-            stops = self._place(stream.head)
+            stops = self._place(stream.head, streams)
             ended = ended or stops == "all"
             if stops == "queue":
                 stopped.add(stream.account.name)
@@ -204,7 +217,7 @@ class PoolRound:
 
     # --- placing
 
-    def _place(self, candidate: Candidate) -> str:
+    def _place(self, candidate: Candidate, streams: list[Stream]) -> str:
         """Try one gang; says whether new jobs of all queues or of this one have to stop."""
         jobs, new = candidate.jobs, not candidate.evicted
         if not new and any(j.id in self.placer.lost_to for j in jobs):
@@ -214,6 +227,8 @@ class PoolRound:
         places = self.placer.gang(jobs, evicted=candidate.evicted) if against is None else None
         if places is not None:
             self._accept(candidate, places)
+            if self.market is not None:
+                self.market.accept(candidate, streams)
             return ""
         self.at.charge(jobs, -1)
         if not new:

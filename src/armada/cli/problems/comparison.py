@@ -85,5 +85,7 @@ def _names(jobs: list[str]) -> str:
 
 
 def _equal(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return all(_equal(ours.get(key), value) for key, value in theirs.items())
     numbers = isinstance(ours, int | float) and isinstance(theirs, int | float)
     return abs(ours - theirs) <= TOLERANCE if numbers else bool(ours == theirs)
