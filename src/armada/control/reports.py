@@ -4,7 +4,7 @@ An executor speaks only about its own runs, in the order that `model.lifecycle` 
 counted, so that no report can revive a job that has ended or reach a job set that has nothing to do with it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -33,17 +33,23 @@ MAX_REASON_CHARS: Final = 8_192
 MAX_DEBUG_CHARS: Final = 32_768
 MAX_CONTAINERS: Final = 100
 
+_ALREADY: Final[Mapping[type, tuple[RunState, ...]]] = {
+    RunPending: (RunState.PENDING, RunState.RUNNING),
+    RunStarted: (RunState.RUNNING,),
+}
+
 RunReport = RunPending | RunStarted | RunAddressed | RunUsageReported | RunSucceeded | RunFailed | RunReturned
 _REPORTS: Final = (RunPending, RunStarted, RunAddressed, RunUsageReported, RunSucceeded, RunFailed, RunReturned)
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """A reported fact that did not enter the log, and why."""
+    """A reported fact that did not enter the log, and why. `is_repeat`: it says what is known already."""
 
     event: str
     job_id: str
     run_id: str
     why: str
+    is_repeat: bool = False
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -77,7 +83,8 @@ class Reports:
                     continue
                 why = _objection(ledger, executor_id, sequence, event, states)
                 if why:
-                    dropped.append(Dropped(type(event).__name__, event.job_id, event.run_id, why))
+                    repeats = _is_repeat(ledger, event)
+                    dropped.append(Dropped(type(event).__name__, event.job_id, event.run_id, why, repeats))
                     continue
                 fact = _cleaned(event, now_ms)
                 follows = self._consequence(ledger, fact)
@@ -120,6 +127,12 @@ def _objection(
     if leads_to is not None:
         states[event.run_id] = leads_to
     return ""
+
+
+def _is_repeat(ledger: Ledger, event: RunReport) -> bool:
+    """Say if a fact tells of a live run what it was known to be: an executor that restarted says it all again."""
+    state = ledger.run_state(event.run_id)
+    return state in _ALREADY.get(type(event), ())
 
 
 def _cluster_of(event: RunReport) -> str:

@@ -142,9 +142,10 @@ class Agents:
     async def report(self, executor_id: str, sequences: tuple[JobSetEvents, ...]) -> None:
         """Take in what an executor says about its runs; what can't be true is dropped. Raises LogFailed."""
         accepted = self._reports.accept(self._replica.ledger, executor_id, sequences, self._replica.now_ms())
-        if accepted.dropped:
-            self._metrics.reports_dropped.labels(executor_id or "unknown").inc(len(accepted.dropped))
-            for drop in accepted.dropped[:_DROPS_LOGGED]:
+        dropped = [drop for drop in accepted.dropped if not drop.is_repeat]
+        if dropped:
+            self._metrics.reports_dropped.labels(executor_id or "unknown").inc(len(dropped))
+            for drop in dropped[:_DROPS_LOGGED]:
                 self._log.warning(
                     "a report was dropped",
                     executor=executor_id or "unknown",
@@ -152,7 +153,7 @@ class Agents:
                     job=drop.job_id,
                     run=drop.run_id,
                     reason=f"it {drop.why}",
-                    dropped_with_it=len(accepted.dropped) - 1,
+                    dropped_with_it=len(dropped) - 1,
                 )
         if accepted.sequences:
             await self._replica.append(accepted.sequences)

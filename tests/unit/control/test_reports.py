@@ -81,6 +81,7 @@ def test_a_repeated_report_is_dropped() -> None:
     assert kinds(reporter.report(reporter.started(), reporter.started()).sequences) == ["RunStarted"]
     (drop,) = reporter.report(reporter.started()).dropped
     assert (drop.event, drop.run_id, drop.why) == ("RunStarted", reporter.run_id, "comes when the run is running")
+    assert drop.is_repeat
 
 
 @pytest.mark.parametrize("end", ["cancelled", "failed", "succeeded"])
@@ -93,7 +94,7 @@ def test_reports_after_the_end_change_nothing(end: str) -> None:
     before = reporter.world.state(reporter.job_id)
     late = reporter.report(reporter.pending(), reporter.started(), reporter.succeeded(), reporter.failed())
     assert late.sequences == ()
-    assert len(late.dropped) == 4
+    assert [drop.is_repeat for drop in late.dropped] == [False] * 4
     assert reporter.world.state(reporter.job_id) == before == end
 
 
