@@ -1,14 +1,8 @@
 """The agent step by step: what it asks for after each thing that reaches it."""
 
-from collections.abc import Sequence
-from typing import Any
-
-import pytest
-
-from armada.executor.agent import Agent
 from armada.executor.cluster import Changes, Creation, Outcome, PodDeletion
 from armada.executor.holding.retention import RetentionLimits
-from armada.executor.holding.runs import Mark, Remembered
+from armada.executor.holding.runs import Mark
 from armada.executor.holding.stimuli import (
     Acknowledged,
     Changed,
@@ -16,15 +10,13 @@ from armada.executor.holding.stimuli import (
     DeletionFailed,
     Draining,
     ExchangeFailed,
-    Instructions,
     Listed,
     Replied,
     ReportFailed,
-    Stimulus,
 )
-from armada.executor.pods import ContainerState, StuckLimits
 from armada.model.events import RunFailed, RunReturned, RunSucceeded
 from armada.model.leases import HeldRun, LeaseReply
+from tests.unit.executor.agents import Bench
 from tests.unit.executor.builders import (
     NODE,
     created,
@@ -35,49 +27,7 @@ from tests.unit.executor.builders import (
     listing,
     pod,
     seen,
-    settings,
 )
-
-
-class Bench:
-    """An agent with a hand on its clock."""
-
-    def __init__(self, remembered: dict[str, Remembered] | None = None, **changes: Any) -> None:
-        self.settings = settings(**changes)
-        self.agent = Agent(self.settings, remembered)
-        self.now_ms = 10_000
-        self.last = Instructions(wake_at_ms=0)
-        self.is_under_way = False
-
-    def step(self, *stimuli: Stimulus, after_ms: int = 10) -> Instructions:
-        self.now_ms += after_ms
-        self.is_under_way &= not any(isinstance(stimulus, Replied | ExchangeFailed) for stimulus in stimuli)
-        self.last = self.agent.step(self.now_ms, stimuli)
-        self.is_under_way |= self.last.exchange is not None
-        return self.last
-
-    def started(self, *run_ids: str) -> Instructions:
-        """Up to pods that run and are reported."""
-        self.step(Listed(listing()))
-        self.step(Replied(LeaseReply(leases=tuple(lease(run_id) for run_id in run_ids))))
-        self.step(Created(created(*run_ids)), Changed(seen(*(pod(run_id, "running") for run_id in run_ids))))
-        return self.step(Acknowledged())
-
-    def reply(self, *leases: str, cancel: Sequence[str] = ()) -> Instructions:
-        self.settle_exchange()
-        reply = LeaseReply(cancel_run_ids=tuple(cancel), leases=tuple(lease(run_id) for run_id in leases))
-        return self.step(Replied(reply))
-
-    def settle_exchange(self) -> None:
-        """Be sure that an exchange is under way."""
-        while not self.is_under_way:
-            self.step()
-
-    def held(self) -> dict[str, str]:
-        """What the next request will say: run id -> phase, or "" on no node."""
-        book = self.agent._book
-        runs = {run.run_id: run.phase for node in book.reports() for run in node.runs}
-        return {**runs, **dict.fromkeys(book.unassigned(), "")}
 
 
 def test_nothing_happens_before_the_cluster_was_listed() -> None:
@@ -438,139 +388,3 @@ def test_a_pod_that_does_not_go_is_forced() -> None:
         forced += bench.last.delete
     assert forced == [PodDeletion("r1", 0)]
     assert 60_000 <= bench.now_ms - start <= 66_000  # its grace, then the margin
-
-
-class TestRestart:
-    """A new agent with what the journal says."""
-
-    def known(self, told: int = 2, *, cancelled: bool = False) -> dict[str, Remembered]:
-        known = Remembered(job_id="job-r1", queue="q", job_set="s", told=told, is_cancelled=cancelled)
-        return {"r1": known}
-
-    def test_running_pods_are_held_and_not_told_again(self) -> None:
-        bench = Bench(self.known())
-        bench.step(Listed(listing(pod("r1", "running"))))
-        assert bench.last.report == ()
-        assert bench.held() == {"r1": "running"}
-        assert bench.reply("r1").create == ()
-
-    def test_an_end_from_meanwhile_is_told_once(self) -> None:
-        bench = Bench(self.known())
-        bench.step(Listed(listing(pod("r1", "failed"))))
-        assert kinds(bench.last.report) == ["RunFailed"]
-
-    @pytest.mark.parametrize("cancelled", [False, True])
-    def test_an_end_that_was_told_is_not_told_again(self, cancelled: bool) -> None:  # noqa: FBT001 - a table's column
-        bench = Bench(self.known(3, cancelled=cancelled))
-        bench.step(Listed(listing(pod("r1", "failed"))))
-        for _ in range(20):
-            assert bench.last.report == ()
-            bench.step(after_ms=10_000)
-        assert bench.agent.run_ids() == ()
-
-    def test_a_pod_that_vanished_meanwhile_is_told_and_not_started_again(self) -> None:
-        bench = Bench(self.known())
-        bench.step(Listed(listing()))
-        (failed,) = facts(bench.last.report)
-        assert isinstance(failed, RunFailed)
-        assert failed.failure.subcategory == "externally-deleted"
-        assert bench.reply("r1").create == ()
-        bench.step(Acknowledged())
-        bench.reply(cancel=["r1"])
-        assert bench.last.marks[-1] == Mark("f", "r1")
-
-    def test_a_cancelled_pod_that_vanished_meanwhile_is_forgotten(self) -> None:
-        bench = Bench(self.known(cancelled=True))
-        assert bench.step(Listed(listing())).marks == (Mark("f", "r1"),)
-        assert bench.last.report == ()
-
-    def test_a_cancelled_pod_that_is_still_there_is_deleted(self) -> None:
-        bench = Bench(self.known(cancelled=True))
-        assert bench.step(Listed(listing(pod("r1", "running")))).delete == (PodDeletion("r1", None),)
-        assert bench.held() == {"r1": "running"}
-
-    def test_a_pod_that_the_journal_does_not_know_is_held(self) -> None:
-        bench = Bench()
-        bench.step(Listed(listing(pod("r1", "running"))))
-        assert kinds(bench.last.report) == ["RunPending", "RunStarted"]
-        assert bench.reply(cancel=["r1"]).delete == (PodDeletion("r1", None),)
-
-    def test_a_kept_pod_whose_end_was_forgotten_by_the_server_is_told_again(self) -> None:
-        bench = Bench(self.known(3))
-        bench.step(Listed(listing(pod("r1", "succeeded"))))
-        bench.reply("r1")
-        assert bench.last.create == ()
-        assert kinds(bench.last.report) == ["RunPending", "RunStarted", "RunSucceeded"]
-
-
-class TestStuck:
-    """Pods that make no progress."""
-
-    limits = StuckLimits(unassigned_ms=20_000, starting_ms=20_000, pulling_ms=60_000)
-
-    def waiting(self, **changes: Any) -> Bench:
-        bench = Bench(stuck=self.limits)
-        bench.step(Listed(listing()))
-        bench.reply("r1")
-        bench.step(Created(created("r1")))
-        bench.step(Changed(seen(pod("r1", changed_ms=bench.now_ms, created_ms=bench.now_ms, **changes))))
-        bench.step(Acknowledged())
-        return bench
-
-    def wait(self, bench: Bench, limit_ms: int = 100_000) -> int:
-        start = bench.now_ms
-        while not bench.last.delete and bench.now_ms - start < limit_ms:
-            bench.step(after_ms=1_000)
-        return bench.now_ms - start
-
-    def test_no_node_takes_it(self) -> None:
-        bench = self.waiting(node_name="")
-        assert 20_000 <= self.wait(bench) <= 26_000
-        assert bench.last.delete == (PodDeletion("r1", 0, only_pending=True),)
-        bench.step(Changed(gone("r1")))
-        (returned,) = facts(bench.last.report)
-        assert isinstance(returned, RunReturned)
-        assert not returned.attempted
-
-    def test_it_does_not_start(self) -> None:
-        bench = self.waiting(containers=(ContainerState(name="main", reason="ErrImagePull", message="no such image"),))
-        assert 60_000 <= self.wait(bench) <= 66_000
-        bench.step(Changed(gone("r1")))
-        (returned,) = facts(bench.last.report)
-        assert isinstance(returned, RunReturned)
-        assert returned.attempted
-        assert "ErrImagePull: no such image" in returned.failure.reason
-
-    def test_a_name_that_can_never_work_fails_at_the_next_look(self) -> None:
-        bench = self.waiting(containers=(ContainerState(name="main", reason="InvalidImageName"),))
-        assert self.wait(bench) <= 6_000
-        assert kinds(bench.last.report) == ["RunFailed"]
-
-    def test_it_started_after_all(self) -> None:
-        bench = self.waiting()
-        self.wait(bench)
-        bench.step(Changed(seen(pod("r1", "running"))))
-        assert kinds(bench.last.report) == ["RunStarted"]
-        bench.step(Acknowledged(), Changed(seen(pod("r1", "succeeded"))))
-        assert kinds(bench.last.report) == ["RunSucceeded"]
-
-    def test_a_deadline_that_the_cluster_did_not_keep(self) -> None:
-        bench = Bench()
-        bench.step(Listed(listing()))
-        bench.reply("r1")
-        bench.step(Created(created("r1")))
-        running = pod("r1", "running", started_ms=bench.now_ms, deadline_ms=20_000, grace_ms=1_000)
-        bench.step(Changed(seen(running)))
-        bench.step(Acknowledged())
-        assert 51_000 <= self.wait(bench) <= 57_000
-        (failed,) = facts(bench.last.report)
-        assert isinstance(failed, RunFailed)
-        assert failed.failure.cause == "deadline_exceeded"
-        assert bench.last.delete == (PodDeletion("r1", None),)
-
-    def test_deletion_from_outside_that_does_not_end(self) -> None:
-        bench = Bench()
-        bench.started("r1")
-        bench.step(Changed(seen(pod("r1", "running", deletion_due_ms=bench.now_ms))))
-        assert 30_000 <= self.wait(bench) <= 36_000
-        assert kinds(bench.last.report) == ["RunFailed"]

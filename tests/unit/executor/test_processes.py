@@ -1,132 +1,22 @@
-"""This machine's processes as pods: what they see, how they end, and that nothing of them is left or lost."""
+"""This machine's processes as pods: what they see, how they end, and that nothing of them is left."""
 
 import asyncio
 import os
-import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from armada.executor.cluster import LogRequest, Outcome, PodDeletion
-from armada.executor.machine.container import kill_strays
-from armada.executor.machine.node import ProcessSettings
-from armada.executor.pods import Pod, order_for
-from armada.executor.processes import ProcessCluster
+from armada.executor.pods import order_for
 from armada.executor.service import wall_clock_ms
 from armada.model.errors import StartupRefused
 from armada.model.fleet import Taint
 from armada.model.jobs import GangSpec
 from tests.unit.executor.builders import lease, template
+from tests.unit.executor.machines import Machine, processes_of, until, until_none_of
 
 TRUE = {"name": "main", "command": ["true"]}
-SLEEPY_DRIVER = """
-import asyncio, sys
-from pathlib import Path
-from armada.executor.processes import ProcessCluster
-from armada.executor.machine.node import ProcessSettings
-from armada.executor.pods import order_for
-from armada.executor.service import wall_clock_ms
-from tests.unit.executor.builders import lease, template
-
-async def main():
-    cluster = ProcessCluster(Path(sys.argv[1]), executor_id="e", pool="p", clock_ms=wall_clock_ms,
-                             settings=ProcessSettings(node_name="here"))
-    await cluster.list()
-    await cluster.create([order_for(lease(f"r{n}", template=template(["sh", "-c", script], **{
-        "terminationGracePeriodSeconds": 1}), node_name="here")) for n, script in enumerate(sys.argv[2:])])
-    print("created", flush=True)
-    await asyncio.sleep(1000)
-
-asyncio.run(main())
-"""
-
-
-class Machine:
-    """A process cluster in a folder, with the last state of each pod."""
-
-    def __init__(self, folder: Path, **settings: Any) -> None:
-        self.folder = folder
-        made = ProcessSettings(**{"node_name": "here", **settings})
-        self.cluster = ProcessCluster(folder, executor_id="e", pool="p", clock_ms=wall_clock_ms, settings=made)
-        self.pods: dict[str, Pod] = {}
-        self.gone: list[str] = []
-
-    async def open(self) -> "Machine":
-        self.pods = {pod.run_id: pod for pod in (await self.cluster.list()).pods}
-        return self
-
-    async def create(self, run_id: str, command: Sequence[str] | None, **spec: Any) -> tuple[Outcome, str]:
-        made = template(command, **spec)
-        (creation,) = await self.cluster.create([order_for(lease(run_id, template=made, node_name="here"))])
-        return creation.outcome, creation.message
-
-    async def sh(self, run_id: str, script: str, **spec: Any) -> None:
-        assert await self.create(run_id, ["sh", "-c", script], **spec) == (Outcome.CREATED, "")
-
-    async def until(self, run_id: str, *phases: str) -> Pod:
-        async with asyncio.timeout(20):
-            while run_id not in self.pods or self.pods[run_id].phase not in phases:
-                await self._hear()
-        return self.pods[run_id]
-
-    async def end(self, run_id: str) -> Pod:
-        return await self.until(run_id, "succeeded", "failed")
-
-    async def until_gone(self, run_id: str) -> None:
-        async with asyncio.timeout(20):
-            while run_id not in self.gone:
-                await self._hear()
-
-    async def _hear(self) -> None:
-        changes = await self.cluster.changes()
-        self.pods.update((pod.run_id, pod) for pod in changes.pods)
-        self.gone.extend(gone.run_id for gone in changes.gone)
-
-    async def text(self, run_id: str, container: str = "") -> list[str]:
-        lines = await self.cluster.read_log(LogRequest(run_id=run_id, container=container))
-        return [line.text for line in lines if not line.text.startswith("armada: ")]
-
-    async def close(self) -> None:
-        run_ids = list(self.cluster._pods)
-        await self.cluster.delete([PodDeletion(run_id, 0) for run_id in run_ids])
-        for run_id in run_ids:
-            await self.until_gone(run_id)
-        await self.cluster.close()
-        await asyncio.to_thread(kill_strays, frozenset(run_ids))
-
-
-@pytest.fixture
-async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
-    machine = await Machine(tmp_path / "pods").open()
-    yield machine
-    await machine.close()
-
-
-def processes_of(run_id: str) -> list[int]:
-    """Pids of all processes that carry the run's id and are no zombies."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if f"ARMADA_JOB_RUN_ID={run_id}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-    return found
-
-
-async def until(done: Callable[[], bool], timeout_s: float = 10.0) -> None:
-    async with asyncio.timeout(timeout_s):
-        while not done():  # noqa: ASYNC110 - neither the table of processes nor files have events
-            await asyncio.sleep(0.02)
-
-
-async def until_none_of(run_id: str) -> None:
-    await until(lambda: not processes_of(run_id))
 
 
 async def test_the_environment_is_small_and_leaks_nothing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,6 +251,34 @@ async def test_several_main_containers_run_together(machine: Machine) -> None:
     assert await machine.text("pair", "left") == []
 
 
+async def test_another_attempt_has_a_pod_of_its_own_and_the_first_keeps_its_log(machine: Machine) -> None:
+    """Field case F050."""
+    for run_id, code in (("first", 3), ("second", 0)):
+        made = template(["sh", "-c", f"echo {run_id}; exit {code}"])
+        order = order_for(lease(run_id, job_id="job", template=made, node_name="here"))
+        assert [creation.outcome for creation in await machine.cluster.create([order])] == [Outcome.CREATED]
+        pod = await machine.end(run_id)
+        assert pod.name == "armada-job-0"
+    assert await machine.text("first") == ["first"]
+    assert [line.text for line in await machine.cluster.read_log(LogRequest(job_id="job"))][1:] == ["second"]
+
+
+async def test_a_full_disk_hides_no_end(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await machine.sh("r", "sleep 0.3; exit 3")
+    await machine.until("r", "running")
+
+    def full(self: Path, *args: Any) -> int:
+        del args
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert (await machine.end("r")).containers[0].exit_code == 3
+    made = template(["true"])
+    monkeypatch.setattr(os, "open", lambda *args: full(Path(str(args[0]))))
+    (creation,) = await machine.cluster.create([order_for(lease("s", template=made, node_name="here"))])
+    assert (creation.outcome, "No space left" in creation.message) == (Outcome.FAILED, True)
+
+
 async def test_two_executors_can_not_share_a_folder(machine: Machine) -> None:
     with pytest.raises(StartupRefused, match="another executor uses"):
         await Machine(machine.folder).open()
@@ -384,149 +302,6 @@ async def test_the_node_says_what_the_machine_has(tmp_path: Path) -> None:
     await machine.close()
     with pytest.raises(StartupRefused, match="total of cpu"):
         await Machine(tmp_path / "other", totals={"cpu": "many"}).open()
-
-
-# -- restarts
-
-
-async def test_after_an_orderly_restart_everything_is_found(tmp_path: Path) -> None:
-    before = await Machine(tmp_path / "pods").open()
-    await before.sh("running", "sleep 0.5; exit 7")
-    await before.sh("ended", "exit 4")
-    await before.sh("quick", "sleep 0.2; echo later; exit 5")
-    await before.end("ended")
-    await before.until("running", "running")
-    await before.cluster.close()
-    await asyncio.sleep(0.3)
-    after = await Machine(tmp_path / "pods").open()
-    assert after.pods["running"].phase == "running"
-    assert after.pods["running"].started_ms == before.pods["running"].started_ms
-    assert after.pods["ended"] == before.pods["ended"]
-    assert after.pods["quick"].containers[0].exit_code == 5
-    assert await after.text("quick") == ["later"]
-    assert (await after.end("running")).containers[0].exit_code == 7
-    assert await after.create("running", ["true"]) == (Outcome.ALREADY_THERE, "")
-    await after.close()
-
-
-def start_driver(folder: Path, *scripts: str) -> subprocess.Popen[bytes]:
-    driver = subprocess.Popen([sys.executable, "-c", SLEEPY_DRIVER, str(folder), *scripts], stdout=subprocess.PIPE)
-    assert driver.stdout is not None
-    assert driver.stdout.readline() == b"created\n"
-    return driver
-
-
-def kill(driver: subprocess.Popen[bytes]) -> None:
-    driver.kill()
-    driver.wait()
-    if driver.stdout is not None:
-        driver.stdout.close()
-
-
-async def test_containers_survive_kill_9_of_their_executor(tmp_path: Path) -> None:
-    folder = tmp_path / "pods"
-    driver = start_driver(folder, "sleep 1.5; exit 6", "sleep 0.1; exit 9", "trap '' TERM; while :; do sleep 0.1; done")
-    kill(driver)
-    await asyncio.sleep(0.3)
-    machine = await Machine(folder).open()
-    assert machine.pods["r0"].phase == "running"
-    assert machine.pods["r1"].containers[0].exit_code == 9
-    assert len(processes_of("r0")) == 3  # the leader, the shell, its sleep
-    await machine.cluster.delete([PodDeletion("r2")])
-    assert (await machine.end("r0")).containers[0].exit_code == 6
-    await machine.until_gone("r2")
-    await until_none_of("r2")
-    await machine.close()
-
-
-async def test_a_deletion_that_was_under_way_goes_on_after_a_crash(tmp_path: Path) -> None:
-    machine = await Machine(tmp_path / "pods").open()
-    await machine.sh("r", "trap '' TERM; while :; do sleep 0.1; done", terminationGracePeriodSeconds=1)
-    await asyncio.sleep(0.1)
-    await machine.cluster.delete([PodDeletion("r")])
-    await machine.cluster.close()
-    again = await Machine(tmp_path / "pods").open()
-    assert again.pods["r"].deletion_due_ms > 0
-    await again.until_gone("r")
-    await until_none_of("r")
-    await again.close()
-
-
-async def test_a_deadline_holds_over_a_restart(tmp_path: Path) -> None:
-    machine = await Machine(tmp_path / "pods").open()
-    await machine.sh("r", "sleep 300", activeDeadlineSeconds=1)
-    await machine.cluster.close()
-    await asyncio.sleep(1.2)
-    again = await Machine(tmp_path / "pods").open()
-    assert (await again.end("r")).reason == "DeadlineExceeded"
-    await again.close()
-
-
-async def test_init_containers_go_on_after_a_restart(tmp_path: Path) -> None:
-    machine = await Machine(tmp_path / "pods").open()
-    init = [{"name": "first", "command": ["sleep", "0.2"]}]
-    await machine.sh("r", "echo done", initContainers=init)
-    await machine.cluster.close()
-    await asyncio.sleep(0.4)
-    again = await Machine(tmp_path / "pods").open()
-    assert (await again.end("r")).phase == "succeeded"
-    assert await again.text("r") == ["done"]
-    await again.close()
-
-
-async def test_a_container_is_started_once_however_often_it_is_tried(tmp_path: Path) -> None:
-    """The crash between starting a container and knowing about it: its leader may run, or be just about to."""
-    machine = await Machine(tmp_path / "pods").open()
-    trace = tmp_path / "trace"
-    await machine.sh("r", f"echo started >> {trace}; sleep 0.5; exit 3")
-    process = machine.cluster._pods["r"]._places[0].process
-    await until(lambda: process.has_record)
-    assert process.pidfd is not None
-    asyncio.get_running_loop().remove_reader(process.pidfd)
-    process.let_go()
-    process.start(wall_clock_ms())
-    machine.cluster._watch(machine.cluster._pods["r"], process)
-    assert (await machine.end("r")).containers[0].exit_code == 3
-    assert trace.read_text() == "started\n"
-    await machine.close()
-
-
-async def test_a_container_whose_leader_was_killed_is_lost_and_leaves_nothing(machine: Machine) -> None:
-    await machine.sh("r", "sleep 300; true")
-    await until(lambda: len(processes_of("r")) >= 3)
-    started = (machine.folder / "r" / "0.0.started").read_text().split()
-    os.kill(int(started[2]), signal.SIGKILL)
-    pod = await machine.end("r")
-    assert (pod.phase, pod.containers[0].exit_code, pod.containers[0].reason) == (
-        "failed",
-        137,
-        "ContainerStatusUnknown",
-    )
-    await until_none_of("r")
-
-
-async def test_another_boot_of_the_machine_means_that_nothing_runs(tmp_path: Path) -> None:
-    machine = await Machine(tmp_path / "pods").open()
-    await machine.sh("r", "sleep 300")
-    record = machine.folder / "r" / "0.0.started"
-    await until(lambda: record.exists() and record.read_text().endswith("\n"))
-    await machine.cluster.close()
-    words = record.read_text().split(" ")
-    record.write_text(" ".join((words[0], "00000000-0000-0000-0000-000000000000", *words[2:])))
-    again = await Machine(tmp_path / "pods").open()
-    assert again.pods["r"].containers[0].reason == "ContainerStatusUnknown"
-    await again.close()
-    await until_none_of("r")
-
-
-async def test_leftovers_of_a_crash_are_swept_and_strange_folders_left_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "pods"
-    for name in (".new-r1", ".old-r2", "strange"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "file").write_text("x")
-    machine = await Machine(folder).open()
-    assert sorted(path.name for path in folder.iterdir()) == ["lock", "strange"]
-    await machine.close()
 
 
 async def test_an_idle_machine_sets_no_timer(machine: Machine) -> None:

@@ -119,6 +119,20 @@ async def test_faults_of_cluster_and_control_plane_delay_and_lose_nothing() -> N
     assert {type(end).__name__ for end in control.ends.values()} == {"RunSucceeded"}
 
 
+async def test_runs_on_a_node_that_is_gone_end() -> None:
+    """Field case F054."""
+    made = spec()
+    lost = made.nodes[0].name
+    made = msgspec.structs.replace(made, faults=(Fault(kind="Gone", at_ms=300, for_ms=60_000, node=lost),))
+    control = ToyControlPlane()
+    async with running(simulated(control, made)):
+        control.offer(*(lease(f"r{n}", template=template(["sleep", "600"]), node_name=lost) for n in range(3)))
+        await control.until(lambda: len(control.released) == 3)
+    for end in control.ends.values():
+        assert isinstance(end, RunFailed)
+        assert end.failure.reason == f"node {lost} is gone"
+
+
 async def test_cancelled_runs_stop_and_their_room_is_free_soon() -> None:
     made = spec()
     control = ToyControlPlane()
@@ -358,8 +372,8 @@ async def test_output_of_pods_by_job(tmp_path: Path) -> None:
         with pytest.raises(InvalidRequest, match="since_time"):
             await output.read("job-r", since="yesterday")
 
-        async def admit(context: Any) -> None:
-            assert context is not None
+        async def admit(call: Any) -> None:
+            assert call is not None
 
         async with served(ExecutorLogs(output, admit)) as address, GrpcControlPlane.channel(address) as channel:
             answer = await LogStub(channel).Logs(LogMessage(job_id="job-r", since_time=lines[0][0]))

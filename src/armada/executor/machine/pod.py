@@ -4,6 +4,7 @@ Init containers run one after the other, sidecars start with them and end with t
 run together and all must succeed. Everything that must outlive this process is in the pod's folder.
 """
 
+import contextlib
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -341,9 +342,11 @@ class ProcessPod:
 
 
 def _store(path: Path, value: msgspec.Struct) -> None:
+    """Keep a value for the next life of this process; on a full disk that life has to find out anew."""
     fresh = path.with_suffix(".new")
-    fresh.write_bytes(msgspec.json.encode(value))
-    fresh.replace(path)
+    with contextlib.suppress(OSError):
+        fresh.write_bytes(msgspec.json.encode(value))
+        fresh.replace(path)
 
 
 def _load(path: Path, kind: type[_Stored]) -> _Stored | None:
