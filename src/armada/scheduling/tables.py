@@ -208,7 +208,7 @@ class ShapeTable:
     """Shapes as columns, by the ids that their owner gives them: append-only but for `replace`. It serves all rounds.
 
     Shapes that say the same in other words (`1` and `1000m`, tolerations in another order) are one *kind*: a round
-    knows kinds only. The pool's default tolerations are not in here: `build_snapshot` adds them, once for each distinct rule.
+    knows kinds only. The pool's default tolerations are not in here: `build_snapshot` adds them, once for each rule.
     """
 
     def __init__(self, policy: SchedulingPolicy) -> None:
