@@ -1,7 +1,7 @@
 """Reads: event streams of job sets, jobs and runs by id, queues at work, reports of rounds, output of pods."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -168,11 +168,21 @@ class ReportingService(ReportingServicer):
         return wire.job_report(self._explaining.job(self._replica.ledger, request.job_id))
 
 
-LogSource = Callable[[str, int, str, str, str], Awaitable[Sequence[tuple[str, str]]]]
-"""Reads the output of a job's pod: (job id, pod number, namespace, since, container) -> (time, line) pairs.
+class LogSource(Protocol):
+    """Reads the output of a job's pod."""
 
-Raises NotFound when the pod is gone.
-"""
+    async def __call__(  # noqa: PLR0913 - the fields of the API's request
+        self,
+        job_id: str,
+        number: int = 0,
+        namespace: str = "",
+        since: str = "",
+        container: str = "",
+        *,
+        tail_lines: int | None = None,
+    ) -> Sequence[tuple[str, str]]:
+        """Return (RFC 3339 time, line) pairs. Raises NotFound when the pod is gone, InvalidRequest."""
+        ...
 
 
 class LogService(LogServicer):
@@ -184,9 +194,17 @@ class LogService(LogServicer):
 
     async def Logs(self, request: Any, context: Context) -> Any:
         await self._authenticator.caller(context)
-        namespace = request.pod_namespace or "default"
         options = request.log_options
-        lines = await self._read(request.job_id, request.pod_number, namespace, request.since_time, options.container)
+        if options.previous:
+            raise NotFound(f"the pod of job {request.job_id} was never restarted: it has no previous output")
+        lines = await self._read(
+            request.job_id,
+            request.pod_number,
+            request.pod_namespace or "default",
+            request.since_time,
+            options.container,
+            tail_lines=options.tailLines if options.HasField("tailLines") else None,
+        )
         return wire.log_response(_bounded(lines))
 
 

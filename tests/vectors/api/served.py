@@ -29,7 +29,7 @@ def played(play: Play, *, policy: SchedulingPolicy | None = None, **settings: An
     return asyncio.run(_played(play, policy or SchedulingPolicy(), settings))
 
 
-async def _no_log(*_: object) -> Sequence[tuple[str, str]]:
+async def _no_log(*_: object, **__: object) -> Sequence[tuple[str, str]]:
     raise NotFound("nothing runs here")
 
 
