@@ -80,11 +80,14 @@ async def serving(settings: Settings, *, in_memory: bool = False) -> AsyncIterat
     With `in_memory` nothing of the log is kept. Raises StartupRefused.
     """
     from armada.eventlog.sqlite import SqliteEventLog
+    from armada.server.authentication import refuse_open_doors
     from armada.server.process import ControlPlane, Storage
     from armada.views.history import History
 
     log = make_log(settings.log_level, settings.log_format)
     supervisor = Supervisor(log, settings.shutdown_limit_ms)
+    # What is wrong with the settings is said before anything is touched.
+    refuse_open_doors(settings.host, allow_anonymous_anywhere=settings.allow_anonymous_anywhere)
     rules = rules_of(settings)
     try:
         eventlog = SqliteEventLog.open(None if in_memory else settings.data_dir)

@@ -10,6 +10,8 @@ import pytest
 from tests.armada_process import ArmadaUp
 from tests.shared_folder import REPOSITORY
 
+pytestmark = pytest.mark.timeout(300)
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArmadaUp]:

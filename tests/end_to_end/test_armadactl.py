@@ -10,6 +10,8 @@ import pytest
 
 from tests.end_to_end.conftest import Armadactl
 
+pytestmark = pytest.mark.timeout(300)
+
 JOB = """\
 queue: {queue}
 jobSetId: {job_set}

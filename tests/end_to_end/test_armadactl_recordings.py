@@ -17,6 +17,8 @@ from tests.armada_process import ArmadaUp
 from tests.end_to_end.conftest import SETTING_VARIABLES
 from tests.shared_folder import recordings
 
+pytestmark = pytest.mark.timeout(300)
+
 OTHERWISE: Final = {
     "help": "the recording gave a file name where a command is wanted; ours prints its help",
     "get-queues-inverse": "the reference fails over a queue of weight NaN, which ours never stores",

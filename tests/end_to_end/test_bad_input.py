@@ -15,6 +15,8 @@ from armada.wire.services import EventStub, JobsStub, QueueStub, SubmitStub
 from tests.armada_process import ArmadaUp
 from tests.end_to_end.conftest import Armadactl
 
+pytestmark = pytest.mark.timeout(300)
+
 QUEUE = "bad-input"
 
 

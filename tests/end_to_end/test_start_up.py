@@ -11,6 +11,8 @@ import pytest
 from tests.armada_process import FREE_PORTS, ArmadaUp, run
 from tests.end_to_end.conftest import Armadactl
 
+pytestmark = pytest.mark.timeout(300)
+
 UNWRITABLE = Path("/proc/armada-data")
 """Nobody can make a folder here, not even root, whom permissions don't stop."""
 
