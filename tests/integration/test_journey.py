@@ -7,6 +7,7 @@ import grpc
 import pytest
 from armada_client.armada import job_pb2, submit_pb2
 
+from armada.model.errors import LogFull
 from tests.integration.plane import Executor, gang_item, item, plane
 
 
@@ -210,6 +211,95 @@ async def test_reasons_can_be_read_back_after_a_restart(tmp_path: Path) -> None:
         assert "Preempted by anonymous - node repair 42" in answer.job_errors[job_id]
         failed = [message for kind, message in await here.client.told() if kind == "failed"]
         assert [message.reason for message in failed] == ["Preempted by anonymous - node repair 42"]
+
+
+async def test_who_cancelled_and_why_can_be_read_back(tmp_path: Path) -> None:
+    async with plane(tmp_path) as here:
+        (job_id,) = await here.client.send(item())
+        await here.client.submit.CancelJobs(
+            submit_pb2.JobCancelRequest(job_id=job_id, queue="qa", job_set_id="s", reason="wrong input")
+        )
+    async with plane(tmp_path) as here:
+        request = job_pb2.JobDetailsRequest(job_ids=[job_id])
+        details = (await here.client.jobs.GetJobDetails(request)).job_details[job_id]
+        assert details.cancel_reason == "wrong input"
+        assert details.cancel_user == "anonymous"
+
+
+async def test_the_winner_of_a_preemption_is_named(tmp_path: Path) -> None:
+    async with plane(tmp_path) as here:
+        executor = Executor(here.running, cpu="2")
+        await executor.exchange()
+        (victim,) = await here.client.send(item("2", priority_class="armada-preemptible"))
+        (lease,) = await executor.take()
+        await executor.report(lease, "pending", "running")
+        (urgent,) = await here.client.send(item("2", priority_class="armada-urgent"))
+        await executor.take()
+        assert await here.client.state(victim) == "PREEMPTED"
+        preempted = [message for kind, message in await here.client.told() if kind == "preempted"]
+        assert [urgent in message.reason for message in preempted] == [True]
+        assert "by urgency" in preempted[0].reason
+
+
+async def test_a_repeat_after_a_failed_append_makes_a_real_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with plane(tmp_path) as here:
+        log = here.running.control_plane.replica.log
+
+        async def fails(*_: object, **__: object) -> int:
+            raise LogFull("the disk is full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(log, "append", fails)
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await here.client.send(item(client_id="c"))
+            assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert await here.client.stream() == []
+        (job_id,) = await here.client.send(item(client_id="c"))
+        assert await here.client.state(job_id) == "QUEUED"
+        assert await here.client.send(item(client_id="c")) == [job_id]
+
+
+async def test_other_calls_on_a_queue_cover_what_was_answered_before(tmp_path: Path) -> None:
+    async with plane(tmp_path) as here:
+        executor = Executor(here.running)
+        await executor.exchange()
+        job_ids = await here.client.send(*[item("100m", priority_class="armada-preemptible")] * 50)
+        await here.client.submit.ReprioritizeJobs(
+            submit_pb2.JobReprioritizeRequest(queue="qa", job_set_id="s", new_priority=7)
+        )
+        kinds = [kind for kind, _ in await here.client.told()]
+        assert kinds.count("reprioritized") == 50
+        await executor.take(50)
+        await here.client.queues.PreemptOnQueue(submit_pb2.QueuePreemptRequest(name="qa"))
+        answer = await here.client.jobs.GetJobStatus(job_pb2.JobStatusRequest(job_ids=job_ids))
+        assert set(answer.job_states.values()) == {submit_pb2.PREEMPTED}
+
+
+async def test_what_is_asked_for_too_much_is_refused(tmp_path: Path) -> None:
+    async with plane(tmp_path) as here:
+        for call in (
+            here.client.jobs.GetJobStatus(job_pb2.JobStatusRequest(job_ids=["x"] * 501)),
+            here.client.jobs.GetJobDetails(job_pb2.JobDetailsRequest(job_ids=["x"] * 501)),
+            here.client.jobs.GetJobErrors(job_pb2.JobErrorsRequest(job_ids=["x"] * 501)),
+            here.client.jobs.GetJobRunDetails(job_pb2.JobRunDetailsRequest(run_ids=["x"] * 501)),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await call
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_queues_at_work_are_known_by_pool(tmp_path: Path) -> None:
+    async with plane(tmp_path) as here:
+        executor = Executor(here.running)
+        await executor.exchange()
+        await here.client.create_queue("idle")
+        await here.client.send(item())
+        (lease,) = await executor.take()
+        active = (await here.client.jobs.GetActiveQueues(job_pb2.GetActiveQueuesRequest())).active_queues_by_pool
+        assert {pool: list(queues.queues) for pool, queues in active.items()} == {"default": ["qa"]}
+        await executor.finish([lease])
+        active = (await here.client.jobs.GetActiveQueues(job_pb2.GetActiveQueuesRequest())).active_queues_by_pool
+        assert dict(active) == {}
 
 
 async def test_a_queue_with_live_jobs_is_not_deleted(tmp_path: Path) -> None:
