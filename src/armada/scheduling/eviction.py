@@ -6,6 +6,7 @@ which their node has given out more than it has.
 
 import numpy as np
 
+from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.eviction import evict, mark_gangs, mark_oversubscribed, mark_unprotected
 from armada.scheduling.kernels.jobs import Jobs
 from armada.scheduling.placement import Board
@@ -29,16 +30,34 @@ def evict_by_fairness(snapshot: PoolSnapshot, board: Board, protected: Flags) ->
 
 
 def evict_oversubscribed(snapshot: PoolSnapshot, board: Board) -> Rows:
-    """Evict for the second pass; return the jobs, queue by queue, those bound at higher priorities first."""
-    jobs = board.jobs
-    marked = np.zeros(len(jobs.node), np.uint8)
-    can_evict = evictable(snapshot, jobs)
-    if not mark_oversubscribed(jobs, board.shapes, board.nodes, can_evict, marked):
+    """Evict for the second pass; return the jobs, queue by queue in serving order, those of this round last."""
+    marked = np.zeros(len(board.jobs.node), np.uint8)
+    can_evict = evictable(snapshot, board.jobs)
+    if not mark_oversubscribed(board.jobs, board.shapes, board.nodes, can_evict, marked):
         return np.zeros(0, np.int32)
     _evict(board, can_evict, marked)
     evicted = np.flatnonzero(marked)
-    order = np.lexsort((evicted, -jobs.bucket[evicted], jobs.queue[evicted]))
-    return evicted[order].astype(np.int32)
+    return evicted[np.lexsort((evicted, board.jobs.queue[evicted]))].astype(np.int32)
+
+
+def is_oversubscribed(snapshot: PoolSnapshot, board: Board) -> bool:
+    """Say whether a node has given out more than it has at a priority at which a job could be evicted."""
+    marked = np.zeros(len(board.jobs.node), np.uint8)
+    return mark_oversubscribed(board.jobs, board.shapes, board.nodes, evictable(snapshot, board.jobs), marked)
+
+
+def evict_again(board: Board, evicted: Rows) -> None:
+    """Take back that some of these evicted jobs returned and others did not."""
+    jobs = board.jobs
+    marked = np.zeros(len(jobs.node), np.uint8)
+    marked[evicted[jobs.state[evicted] == codes.RUNS]] = 1
+    evict(jobs, board.shapes, board.nodes, board.books, marked)
+    jobs.state[evicted] = codes.EVICTED
+
+
+def highest_first(jobs: Jobs, evicted: Rows) -> Rows:
+    """Return evicted jobs queue by queue, those bound at higher priorities first, else in the order given."""
+    return evicted[np.lexsort((np.arange(len(evicted)), -jobs.bucket[evicted], jobs.queue[evicted]))]
 
 
 def _evict(board: Board, can_evict: Flags, marked: Flags) -> None:

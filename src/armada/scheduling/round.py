@@ -20,7 +20,13 @@ from armada.scheduling.decisions import (
     Refusals,
     Termination,
 )
-from armada.scheduling.eviction import evict_by_fairness, evict_oversubscribed
+from armada.scheduling.eviction import (
+    evict_again,
+    evict_by_fairness,
+    evict_oversubscribed,
+    highest_first,
+    is_oversubscribed,
+)
 from armada.scheduling.fairness import protected_queues, queue_figures, work_out_shares
 from armada.scheduling.intake import build_snapshot
 from armada.scheduling.kernels import codes
@@ -31,8 +37,8 @@ from armada.scheduling.placement import USUAL, Board, Tuning, lay_out, line_up_v
 from armada.scheduling.snapshot import PoolSnapshot, Rows
 from armada.scheduling.tables import FleetTable, GangRows, QueuedJobs, QueueLine, RunningJobs, ShapeTable
 
-SECOND_PASSES: Final = 4
-"""After so many repairs whoever still sits on an overfull node at that priority has to go."""
+REPAIRS: Final = 4
+"""After so many attempts whoever still sits on an overfull node at that priority has to go."""
 
 
 def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -> Decisions:
@@ -56,16 +62,8 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -
         # 3. order, 4. place gang by gang
         ended = _draw(snapshot, board, evicted, tuning, second_pass=False)
         urgent = np.flatnonzero(board.jobs.method == codes.URGENCY)
-        # 5. evict where nodes gave out too much, 6. place the evicted again. A gang that returns late, at the priority
-        # of its lowest member, may take too much once more: then the lower ones on that node are looked at again.
-        for turn in range(SECOND_PASSES + 1):
-            evicted = evict_oversubscribed(snapshot, board)
-            if not len(evicted):
-                break
-            if turn < SECOND_PASSES:
-                _draw(snapshot, board, evicted, tuning, second_pass=True)
-            else:
-                board.jobs.state[evicted] = codes.LOST
+        # 5. evict where nodes gave out too much, 6. place the evicted again
+        _second_pass(snapshot, board, tuning)
     # 7. compare, 8. explain
     return Decisions(
         snapshot=snapshot,
@@ -76,6 +74,28 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -
         queues=queue_figures(snapshot, board.books, shares),
         termination=Termination(ended),
     )
+
+
+def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> None:
+    """Evict jobs at priorities of which a node gave out too much, and let them compete for what it has.
+
+    A queue's running jobs go before those placed in this round. Where that leaves a node overfull, because a lower job
+    took what a higher one was counted on, they compete once more with higher priorities first. And where a gang that
+    returns late, at the priority of its lowest member, takes too much, the lower ones on that node compete again.
+    """
+    evicted = evict_oversubscribed(snapshot, board)
+    if not len(evicted):
+        return
+    _draw(snapshot, board, evicted, tuning, second_pass=True)
+    if not is_oversubscribed(snapshot, board):
+        return
+    evict_again(board, evicted)
+    for _ in range(REPAIRS):
+        _draw(snapshot, board, highest_first(board.jobs, evicted), tuning, second_pass=True)
+        evicted = evict_oversubscribed(snapshot, board)
+        if not len(evicted):
+            return
+    board.jobs.state[evicted] = codes.LOST
 
 
 def _draw(snapshot: PoolSnapshot, board: Board, evicted: Rows, tuning: Tuning, *, second_pass: bool) -> int:
