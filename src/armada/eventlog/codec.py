@@ -55,6 +55,14 @@ def encode_events(events: tuple[Event, ...]) -> bytes:
     return _HEADER.pack(SCHEMA_VERSION, flags, zlib.crc32(body)) + body
 
 
+def plain_size(payload: bytes) -> int:
+    """Return the size that an encoded sequence has before compression, as it says itself."""
+    if payload[1] & _COMPRESSED:
+        (size,) = _SIZE.unpack_from(payload, _HEADER.size)
+        return int(size)
+    return len(payload) - _HEADER.size
+
+
 def decode_events(payload: bytes) -> tuple[Event, ...]:
     """Return the events of a stored sequence, in the present version.
 

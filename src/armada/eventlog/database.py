@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from armada.eventlog.codec import decode_events, encode_events
+from armada.eventlog.codec import decode_events, encode_events, plain_size
 from armada.eventlog.port import Batch
 from armada.model.errors import ArmadaError, CorruptEntry, EpochLost, LogFailed, LogFull, StartupRefused
 from armada.model.events import Entry, LeadershipClaimed, Position
@@ -49,7 +49,7 @@ _TRIM: Final = "DELETE FROM entries WHERE position IN (SELECT position FROM entr
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What one transaction did: an outcome a batch, and the entries stored, with their encoded sizes."""
+    """What one transaction did: an outcome a batch, and the entries stored, with their sizes before compression."""
 
     outcomes: list[Position | ArmadaError]
     entries: list[Entry]
@@ -184,7 +184,7 @@ class LogDatabase:
             ),
         )
         written.entries.extend(entries)
-        written.sizes.extend(map(len, payloads))
+        written.sizes.extend(map(plain_size, payloads))
         written.outcomes.append(entries[-1].position)
         return entries[-1].position, new_epoch
 

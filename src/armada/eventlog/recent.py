@@ -5,8 +5,8 @@ from typing import Final
 from armada.model.events import Entry, Position
 
 MAX_ENTRIES: Final = 16_384
-MAX_BYTES: Final = 8 * 1024 * 1024
-"""Of encoded events; decoded they take several times as much."""
+MAX_BYTES: Final = 4 * 1024 * 1024
+"""Of encoded events before compression; as objects they take about seven times as much."""
 
 
 class RecentEntries:
@@ -20,7 +20,7 @@ class RecentEntries:
         self._bytes = 0
 
     def add(self, entries: list[Entry], sizes: list[int]) -> None:
-        """Add entries that follow the last, with their encoded sizes.
+        """Add entries that follow the last, with their encoded sizes before compression.
 
         Beyond the bounds the oldest leave until half of them is free, so that this happens once in many appends.
         """

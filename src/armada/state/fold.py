@@ -37,6 +37,7 @@ _RUN_MASKS: Final[Mapping[str, int]] = {
 _LIVE_RUN: Final = 1 << RunState.LEASED | 1 << RunState.PENDING | 1 << RunState.RUNNING
 _ACTIVE_JOB: Final = 1 << JobState.LEASED | 1 << JobState.PENDING | 1 << JobState.RUNNING
 
+_INT32_MAX: Final = 2**31 - 1
 _QUEUED: Final = int(JobState.QUEUED)
 _LEASED: Final = int(JobState.LEASED)
 
@@ -58,7 +59,7 @@ class Fold:
         self.epoch = 0
         self.holder = ""
         self.node_id_label = policy.node_id_label
-        self._class_priorities = {kind.name: kind.priority for kind in policy.priority_classes}
+        self._class_priorities = {kind.name: min(kind.priority, _INT32_MAX) for kind in policy.priority_classes}
         self._default_priority = self._class_priorities[policy.default_priority_class]
         self._queue = self._job_set = ""
         self._set = NONE

@@ -64,9 +64,10 @@ class LeaderQuestions:
         """Return the distinct kinds of queued jobs without a gang, in order of queues and kinds."""
         rows = self._queued_rows()
         rows = rows[self._jobs.column("gang")[rows] == NONE]
-        pairs = np.unique(np.stack((self._jobs.column("queue")[rows], self._jobs.column("kind")[rows]), axis=1), axis=0)
+        kinds = max(1, self._jobs.kinds.high)
+        codes = self._jobs.column("queue")[rows].astype(np.int64) * kinds + self._jobs.column("kind")[rows]
         found: dict[QueuedKind, None] = {}
-        for queue, number in pairs.tolist():
+        for queue, number in (divmod(code, kinds) for code in np.unique(codes).tolist()):
             kind: JobKind = self._jobs.kinds[number]
             found[QueuedKind(self._jobs.queues[queue], self._jobs.shapes[kind.shape], kind.pools)] = None
         return tuple(found)

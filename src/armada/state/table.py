@@ -58,8 +58,9 @@ class Table:
         return self.high - self._free_count
 
     def _bind(self) -> None:
-        for name, array in self._arrays.items():
-            setattr(self, name, array.data)
+        self._cells = [array.data for array in self._arrays.values()]
+        for name, cells in zip(self._arrays, self._cells, strict=True):
+            setattr(self, name, cells)
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a column's cells up to `high`, free rows included. A view: it is stale after the next growth."""
@@ -100,8 +101,8 @@ class Table:
 
     def free(self, row: int) -> None:
         """Give a row back, zeroed."""
-        for array in self._arrays.values():
-            array[row] = 0
+        for cells in self._cells:
+            cells[row] = 0
         if self._free_count == len(self._free):
             self._free = _grown(self._free, 2 * len(self._free))
         self._free[self._free_count] = row

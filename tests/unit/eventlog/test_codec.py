@@ -4,11 +4,12 @@ import zlib
 from typing import Any
 
 import hypothesis.strategies as st
+import msgspec
 import pytest
 from hypothesis import given
 
 from armada.eventlog import codec
-from armada.eventlog.codec import COMPRESSED_ABOVE_BYTES, decode_events, encode_events
+from armada.eventlog.codec import COMPRESSED_ABOVE_BYTES, decode_events, encode_events, plain_size
 from armada.model.errors import CorruptEntry
 from armada.model.events import EVENT_KINDS, Event, JobSucceeded, QueueDeleted
 from tests.unit.eventlog.every_event import EVERY_EVENT
@@ -40,6 +41,11 @@ def test_large_sequences_are_compressed_and_small_ones_are_not() -> None:
     assert len(encode_events(LARGE)) < plain_bytes
     assert b"JobSucceeded" in encode_events(SMALL)
     assert b"JobSucceeded" not in encode_events(LARGE)
+
+
+def test_an_entry_says_its_plain_size() -> None:
+    for events in (SMALL, LARGE):
+        assert plain_size(encode_events(events)) == len(msgspec.msgpack.encode(events))
 
 
 @pytest.mark.parametrize("events", [SMALL, LARGE], ids=["plain", "compressed"])

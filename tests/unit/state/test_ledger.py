@@ -237,6 +237,7 @@ def test_the_end_of_a_run_waits_for_its_job_before_room_is_freed(story: Story) -
 def test_numbers_beyond_int64_are_held_at_its_ends(story: Story) -> None:
     story.tell(submitted(NewJob("big", 10**30)), facts.JobReprioritised(at_ms=10**30, job_id="q", priority=-(10**30)))
     story.tell(leased("big", at_ms=10**30, priority=10**30), *ran("big", at_ms=-(10**30)))
+    story.tell(submitted("huge", of=template(gang=GangSpec("g", 10**30))))
     assert not story.ledger.void_rows(len(story.entries))
     story.ledger.validate()
 

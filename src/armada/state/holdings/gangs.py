@@ -1,12 +1,15 @@
 """Gangs of which the ledger holds a member: what they are, who belongs to them, and the columns that a round reads."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from armada.model.jobs import GangSpec
 from armada.state.table import NONE, Interner, Rows, Table, ensure
+
+_MOST_MEMBERS: Final = 2**31 - 1
+"""A larger gang counts as one of this size: neither is ever whole."""
 
 
 class GangRows:
@@ -62,7 +65,7 @@ class Gangs(Table):
     def _place(self, gang: int, rows: GangRows) -> None:
         self._rows[gang] = rows
         self.reach(gang)
-        self.cardinality[gang] = rows.spec.cardinality
+        self.cardinality[gang] = min(rows.spec.cardinality, _MOST_MEMBERS)
         label = rows.spec.uniformity_label
         self.label[gang] = self.labels.hold(label) if label else NONE
 
@@ -88,7 +91,10 @@ class Gangs(Table):
             ensure(list(gang.rows) == members, f"members of gang {gang.spec.id}")
             ensure(self.numbers.count(number) == len(members), f"references to gang {gang.spec.id}")
             ensure(len(members) <= gang.submitted <= gang.spec.cardinality, f"size of gang {gang.spec.id}")
-            ensure(self.cardinality[number] == gang.spec.cardinality, f"cardinality of gang {gang.spec.id}")
+            ensure(
+                self.cardinality[number] == min(gang.spec.cardinality, _MOST_MEMBERS),
+                f"cardinality of gang {gang.spec.id}",
+            )
             label = self.label[number]
             text = "" if label == NONE else self.labels[label]
             ensure(text == gang.spec.uniformity_label, f"uniformity label of gang {gang.spec.id}")
