@@ -9,7 +9,7 @@ from tests.oracle.round import Outcome, PoolRound
 from tests.oracle.setting import Setting
 
 # Defects of the recording system that the oracle can put back, to prove that one explains a recorded answer.
-DEFECTS = frozenset({"27.2", "27.3", "27.5", "27.7", "27.14", "auto-index"})
+DEFECTS = frozenset({"27.2", "27.3", "27.5", "27.7", "27.8", "27.14", "auto-index"})
 
 
 def decide(values: dict[str, Any], defects: frozenset[str] = frozenset()) -> list[dict[str, Any]]:

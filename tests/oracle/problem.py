@@ -23,7 +23,7 @@ class Gang:
 
 @dataclass(eq=False)
 class Job:
-    """A job with its run, if it has one. `state` is absent, queued, running or gone; `phase` what it bids as, if not that."""
+    """A job with its run, if any. `state`: absent, queued, running or gone; `phase`: what it bids as, if not that."""
 
     id: str
     queue: str

@@ -7,6 +7,7 @@ from armada.model.policy import PoolPolicy
 from tests.oracle.cluster import EVICTED, plus
 from tests.oracle.limits import Limiters, objection
 from tests.oracle.market import Market
+from tests.oracle.optimiser import Optimiser
 from tests.oracle.placement import Place, Placer
 from tests.oracle.problem import Job, Problem
 from tests.oracle.queues import Account, Candidate, Draw, Stream, fair_order
@@ -40,6 +41,13 @@ class PoolRound:
         if self.at.cluster.nodes:
             self.first_pass()
             self._second_pass()
+        self._conclude()
+        if self.at.pool.optimiser is not None and self.at.cluster.nodes:
+            self._optimise()
+        return self.outcome
+
+    def _conclude(self) -> None:
+        """Jobs that are not back are preempted, or were not scheduled after all."""
         for job_id, back in self.returned.items():
             if back:
                 continue
@@ -49,7 +57,20 @@ class PoolRound:
                 self.outcome.waiting[job_id] = "no_fit" if single else "gang_no_fit"
             else:
                 self.outcome.preempted[job_id] = self.placer.lost_to.get(job_id, "")
-        return self.outcome
+
+    def _optimise(self) -> None:
+        """Let the fairness optimiser add what makes the pool fairer."""
+        outcome = self.outcome
+        waiting = [job for job in self.at.queued if job.id not in outcome.scheduled]
+        for deal in Optimiser(self.at, self.limiters, self.placer).run(waiting):
+            for job, place in zip(deal.jobs, deal.places, strict=True):
+                outcome.scheduled[job.id] = place
+                outcome.waiting.pop(job.id, None)
+            for victim, winner in deal.victims.items():
+                if victim in outcome.scheduled:
+                    del outcome.scheduled[victim]
+                else:
+                    outcome.preempted[victim] = winner
 
     # --- eviction
 
