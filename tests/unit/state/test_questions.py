@@ -58,6 +58,19 @@ def test_executors_are_asked_about(told: Story) -> None:
     assert not told.ledger.is_cordoned("nobody")
 
 
+def test_confirmed_runs_are_those_that_are_pending_or_running(told: Story) -> None:
+    told.tell(
+        facts.RunStarted(at_ms=1, job_id="h2", run_id="h2-r"),
+        facts.RunPending(at_ms=1, job_id="a", run_id="a-r"),
+    )
+    assert told.ledger.confirmed_runs("x1") == ("a-r", "h2-r")
+    told.tell(facts.JobCancelled(at_ms=2, job_id="a"), facts.JobCancelled(at_ms=2, job_id="h1"))
+    assert told.ledger.confirmed_runs("x1") == ("h2-r",)
+    assert told.ledger.confirmed_count("x1") == 1
+    assert told.ledger.confirmed_count("nobody") == 0
+    told.ledger.validate()
+
+
 def test_active_queues_are_those_with_live_runs(told: Story) -> None:
     told.tell(leased("d"), queue="qb")
     assert told.ledger.active_queues() == {"default": ["qa", "qb"]}
