@@ -169,7 +169,10 @@ class PreemptionDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """All that a round decided about one pool. `seed` is the one it ran with."""
+    """All that a round decided about one pool. `seed` is the one it ran with.
+
+    `evicted` are the running jobs that had to compete for their place again, whether they kept it or not.
+    """
 
     snapshot: PoolSnapshot
     seed: int
@@ -178,6 +181,7 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     refusals: Refusals
     queues: tuple[QueueFigures, ...]
     termination: Termination
+    evicted: Rows
 
     def each_lease(self) -> Iterator[LeaseDecision]:
         """Give the leases one by one."""

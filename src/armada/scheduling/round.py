@@ -54,16 +54,16 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -
     shares = work_out_shares(snapshot, board.jobs, board.shapes, board.books)
     ended = codes.COMPLETED
     urgent = np.zeros(0, np.int64)
+    evicted = again = np.zeros(0, np.int32)
     if len(snapshot.nodes.ids):
         # 2. evict
-        evicted = np.zeros(0, np.int32)
         if snapshot.rules.fairshare_preemption:
             evicted = evict_by_fairness(snapshot, board, protected_queues(snapshot, board.books, shares))
         # 3. order, 4. place gang by gang
         ended = _draw(snapshot, board, evicted, tuning, second_pass=False)
         urgent = np.flatnonzero(board.jobs.method == codes.URGENCY)
         # 5. evict where nodes gave out too much, 6. place the evicted again
-        _second_pass(snapshot, board, tuning)
+        again = _second_pass(snapshot, board, tuning)
     # 7. compare, 8. explain
     return Decisions(
         snapshot=snapshot,
@@ -73,29 +73,38 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -
         refusals=_refusals(snapshot, board.jobs),
         queues=queue_figures(snapshot, board.books, shares),
         termination=Termination(ended),
+        evicted=_evicted(snapshot, evicted, again),
     )
 
 
-def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> None:
+def _evicted(snapshot: PoolSnapshot, first: Rows, second: Rows) -> Rows:
+    """Return the rows of running jobs that a pass evicted, whether they came back or not."""
+    jobs = np.unique(np.concatenate((first, second)))
+    return snapshot.running.row[jobs[jobs < len(snapshot.running.row)]]
+
+
+def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> Rows:
     """Evict jobs at priorities of which a node gave out too much, and let them compete for what it has.
 
     A queue's running jobs go before those placed in this round. Where that leaves a node overfull, because a lower job
     took what a higher one was counted on, they compete once more with higher priorities first. And where a gang that
     returns late, at the priority of its lowest member, takes too much, the lower ones on that node compete again.
+    Returns the jobs that were evicted first.
     """
-    evicted = evict_oversubscribed(snapshot, board)
+    evicted = first = evict_oversubscribed(snapshot, board)
     if not len(evicted):
-        return
+        return first
     _draw(snapshot, board, evicted, tuning, second_pass=True)
     if not is_oversubscribed(snapshot, board):
-        return
+        return first
     evict_again(board, evicted)
     for _ in range(REPAIRS):
         _draw(snapshot, board, highest_first(board.jobs, evicted), tuning, second_pass=True)
         evicted = evict_oversubscribed(snapshot, board)
         if not len(evicted):
-            return
+            return first
     board.jobs.state[evicted] = codes.LOST
+    return first
 
 
 def _draw(snapshot: PoolSnapshot, board: Board, evicted: Rows, tuning: Tuning, *, second_pass: bool) -> int:

@@ -7,7 +7,7 @@ columns of the index (see `index`).
 
 from typing import NamedTuple
 
-from armada.scheduling.kernels.compiled import part
+from armada.scheduling.kernels.compiled import kernel, part
 from armada.scheduling.snapshot import Amounts, Flags, Rows
 
 
@@ -56,7 +56,7 @@ def fits(free: Amounts, bucket: int, node: int, want: Amounts) -> bool:
     return True
 
 
-@part
+@kernel
 def change(nodes: Nodes, node: int, want: Amounts, sign: int, lowest: int, highest: int) -> None:
     """Add `sign` times the amounts to what buckets `lowest` to `highest` have free on the node."""
     for bucket in range(lowest, highest + 1):

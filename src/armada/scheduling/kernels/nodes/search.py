@@ -7,7 +7,7 @@ index here is sorted over all lanes at once: its first candidate is the answer u
 earlier in the lane's own order; only then the block of equal rounded amounts is looked at lane by lane.
 """
 
-from armada.scheduling.kernels.compiled import part
+from armada.scheduling.kernels.compiled import kernel, part
 from armada.scheduling.kernels.nodes.index import CHUNK, LOWEST, lower_bound, refresh, tighten_bound
 from armada.scheduling.kernels.nodes.room import Nodes, fits, rounded
 from armada.scheduling.snapshot import Amounts, Rows
@@ -160,7 +160,7 @@ def find_block(nodes: Nodes, bucket: int, place: int) -> tuple[int, int]:
     return low, lower_bound(nodes, bucket, place, nodes.order.shape[1])
 
 
-@part
+@kernel
 def search(
     nodes: Nodes, bucket: int, want: Amounts, verdict: Rows, listed: Rows, low: int, high: int, is_listed: bool
 ) -> int:
