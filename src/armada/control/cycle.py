@@ -60,6 +60,7 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True):
     are decided together; while jobs wait, it starts at least every `schedule_period_ms`. An executor that has been
     silent for `executor_timeout_ms` loses its runs. No job is rejected within `fleet_settle_ms` of the first word of a
     new executor, nor before all known executors were heard or `fleet_patience_ms` went by since this leader began.
+    With `rounds_without_jobs`, rounds take place though no job waits: for the figures that they give.
     """
 
     round_delay_ms: int = 5
@@ -68,6 +69,7 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True):
     fleet_settle_ms: int = 2_000
     fleet_patience_ms: int = 60_000
     rate_retry_ms: int = 250
+    rounds_without_jobs: bool = False
 
 
 class Step(msgspec.Struct, frozen=True, eq=False, kw_only=True):
@@ -211,7 +213,7 @@ class Leader:
                 return None
             self._changed_ms = None
             self._cycle_started_ms = now_ms
-            if not _has_queued(ledger):
+            if not self._wants_rounds(ledger):
                 return None
             known = ledger.pools()
             configured = [pool.name for pool in self._policy.pools]
@@ -222,10 +224,13 @@ class Leader:
         policy = self._policy.pool(pool) or PoolPolicy(name=pool)
         return any(name in known for name in (pool, *policy.away_pools))
 
+    def _wants_rounds(self, ledger: Ledger) -> bool:
+        return self._cadence.rounds_without_jobs or ledger.queued_count() > 0
+
     def _cycle_due_ms(self, ledger: Ledger) -> int | None:
         if self._changed_ms is not None:
             return self._changed_ms + self._cadence.round_delay_ms
-        if _has_queued(ledger):
+        if self._wants_rounds(ledger):
             return self._cycle_started_ms + self._cadence.schedule_period_ms
         return None
 
@@ -314,7 +319,3 @@ class Leader:
             limits_ms = (self._policy.stale_executor_ms, self._cadence.executor_timeout_ms)
             times.extend(heard_ms + limit_ms + 1 for limit_ms in limits_ms if heard_ms + limit_ms >= now_ms)
         return max(min(times), now_ms + 1) if times else None
-
-
-def _has_queued(ledger: Ledger) -> bool:
-    return ledger.queued_count() > 0
