@@ -42,8 +42,9 @@ def test_a_taken_port_is_named(tmp_path: Path, taken_port: int, kind: str) -> No
     ports = dict(zip(FREE_PORTS[::2], FREE_PORTS[1::2], strict=True)) | {f"--{kind}-port": str(taken_port)}
     told = refusal("up", "--data", str(tmp_path / "data"), *(part for pair in ports.items() for part in pair))
     assert str(taken_port) in told
-    with ArmadaUp(tmp_path) as up:
-        up.wait_ready()
+    if kind == "grpc":
+        with ArmadaUp(tmp_path) as up:
+            up.wait_ready()
 
 
 def test_two_on_one_folder_are_one_too_many(tmp_path: Path) -> None:

@@ -107,13 +107,18 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.whole)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.fraction)
 
 
+def source_name(path: Path) -> str:
+    """What messages call the file."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
 def read_file(path: Path) -> str:
     """The text of a file, or of standard input for `-`.
 
     Raises:
         CommandFailed: it is missing, no file, unreadable, too large, empty, or not text.
     """
-    name = "standard input" if str(path) == "-" else str(path)
+    name = source_name(path)
     try:
         if str(path) == "-":
             content = sys.stdin.buffer.read(LARGEST_FILE_BYTES + 1)
@@ -145,7 +150,7 @@ def read_document(path: Path) -> tuple[dict[str, Any], int]:
         CommandFailed: the file can't be read, is broken, or holds something else than a mapping.
     """
     text = read_file(path)
-    name = "standard input" if str(path) == "-" else str(path)
+    name = source_name(path)
     try:
         documents = [_json(text)] if path.suffix.lower() == ".json" else list(_documents(text))
     except yaml.YAMLError as error:

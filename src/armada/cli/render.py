@@ -142,5 +142,11 @@ def emit(output: OutputFormat, value: Any, human: Callable[[], "RenderableType"]
         shown = human()
         if isinstance(shown, str):
             line(printable(shown))
-        else:
+        elif sys.stdout.isatty():
             console().print(shown)
+        else:
+            screen = console()
+            with screen.capture() as captured:
+                screen.print(shown)
+            # Tables fill their lines with blanks, which are of no use in a pipe.
+            line("\n".join(part.rstrip() for part in captured.get().rstrip("\n").split("\n")))

@@ -183,9 +183,13 @@ def test_a_lost_stream_is_taken_up_after_the_last_event(url: str, server: FakeSe
 
 
 def test_a_stream_that_stays_away_is_given_up(url: str, server: FakeServer) -> None:
-    server.failures = [(grpc.StatusCode.INTERNAL, "broken")] * following.RECONNECT_LIMIT
-    pauses: list[float] = []
-    follower = Follower(Connection(Target(url=url)), "q", "s", pause=pauses.append)
-    with pytest.raises(CommandFailed, match="broken"):
-        list(follower.forever())
-    assert len(pauses) == following.RECONNECT_LIMIT - 1
+    for after, limit, pause_s in (
+        ("", following.FIRST_LIMIT, following.FIRST_PAUSE_S),
+        ("5:0:0:1", following.RECONNECT_LIMIT, following.RECONNECT_PAUSE_S),
+    ):
+        server.failures = [(grpc.StatusCode.INTERNAL, "broken")] * limit
+        pauses: list[float] = []
+        follower = Follower(Connection(Target(url=url)), "q", "s", after=after, pause=pauses.append)
+        with pytest.raises(CommandFailed, match="broken"):
+            list(follower.forever())
+        assert pauses == [pause_s] * (limit - 1)

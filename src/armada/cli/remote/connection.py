@@ -120,16 +120,28 @@ class Connection:
         Raises:
             CallFailed: the server refused, failed, or could not be reached.
         """
+        return self._insisted(lambda: method(request, timeout=deadline_s, metadata=self._metadata()))
+
+    def gathered(self, method: Any, request: Any, *, deadline_s: float = LISTING_DEADLINE_S) -> list[Any]:
+        """All messages of a stream that ends by itself; tried again from its beginning as `call` is.
+
+        Raises:
+            CallFailed: as for `call`.
+        """
+        found: list[Any] = self._insisted(lambda: list(method(request, timeout=deadline_s, metadata=self._metadata())))
+        return found
+
+    def _insisted(self, attempt: Callable[[], Any]) -> Any:
         import grpc
 
         pause_s = FIRST_PAUSE_S
-        for attempt in range(1, ATTEMPTS + 1):
+        for number in range(1, ATTEMPTS + 1):
             try:
-                return method(request, timeout=deadline_s, metadata=self._metadata())
+                return attempt()
             except grpc.RpcError as error:
                 code = error.code().name
                 final = code not in _RETRIED or "larger than max" in (error.details() or "")
-                if final or attempt == ATTEMPTS:
+                if final or number == ATTEMPTS:
                     raise self.failure(error) from error
             self._pause(pause_s)
             pause_s *= 2

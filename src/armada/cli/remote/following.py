@@ -15,6 +15,10 @@ RECONNECT_LIMIT: Final = 120
 
 FINISHED: Final = frozenset({"succeeded", "failed", "cancelled"})
 
+FIRST_LIMIT: Final = 3
+FIRST_PAUSE_S: Final = 1.0
+"""Tries and pauses before the first event: who has just typed the command wants to know soon."""
+
 _STATE_AFTER: Final = {
     "queued": "queued",
     "leased": "leased",
@@ -143,12 +147,10 @@ class Follower:
                 failures += 1
                 if failure.status is not ExitStatus.UNREACHABLE and failure.code not in ("UNKNOWN", "INTERNAL"):
                     raise
-                if failures == 1 and not self.last_id and failure.status is ExitStatus.UNREACHABLE:
+                if failures >= (RECONNECT_LIMIT if self.last_id else FIRST_LIMIT):
                     raise
-                if failures >= RECONNECT_LIMIT:
-                    raise
-                self._on_trouble(f"{failure.message}; trying again every {RECONNECT_PAUSE_S:.0f} s")
-            self._pause(RECONNECT_PAUSE_S)
+                self._on_trouble(f"{failure.message}; trying again")
+            self._pause(RECONNECT_PAUSE_S if self.last_id else FIRST_PAUSE_S)
 
     def _read(self, *, watch: bool) -> Iterator[FollowedEvent]:
         from armada_client.armada import event_pb2

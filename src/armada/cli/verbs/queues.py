@@ -284,20 +284,21 @@ def queue_of_file(path: Path) -> Any:
 
     from armada.cli import documents
 
+    source = documents.source_name(path)
     document, count = documents.read_document(path)
     if count > 1:
-        render.warning(f"{path} holds {count} documents; only the first is read")
+        render.warning(f"{source} holds {count} documents; only the first is read")
     version, kind = document.pop("apiVersion", ""), document.pop("kind", "")
     if version != API_VERSION:
-        raise CommandFailed(f"{path}: apiVersion must be {API_VERSION}, not {version!r}", ExitStatus.USAGE)
+        raise CommandFailed(f"{source}: apiVersion must be {API_VERSION}, not {version!r}", ExitStatus.USAGE)
     if kind not in KINDS:
-        raise CommandFailed(f"{path}: kind must be one of {', '.join(KINDS)}, not {kind!r}", ExitStatus.USAGE)
+        raise CommandFailed(f"{source}: kind must be one of {', '.join(KINDS)}, not {kind!r}", ExitStatus.USAGE)
     for ignored in ("userOwners", "groupOwners"):
         if document.pop(ignored, None) is not None:
-            render.warning(f"{path}: {ignored} is not read from files; give `permissions` instead")
-    queue: Any = manifests.message(document, submit_pb2.Queue, source=str(path))
+            render.warning(f"{source}: {ignored} is not read from files; give `permissions` instead")
+    queue: Any = manifests.message(document, submit_pb2.Queue, source=source)
     if not queue.name:
-        raise CommandFailed(f"{path}: name is missing", ExitStatus.USAGE)
+        raise CommandFailed(f"{source}: name is missing", ExitStatus.USAGE)
     if "priorityFactor" not in document:
         queue.priority_factor = 1.0
     return queue

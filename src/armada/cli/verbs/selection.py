@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from armada.cli.failures import CommandFailed, ExitStatus
-from armada.cli.remote.connection import LISTING_DEADLINE_S
 from armada.cli.session import Session
 
 
@@ -74,10 +73,7 @@ def all_queues(session: Session) -> list[Any]:
     from armada_client.armada import submit_pb2
 
     connection = session.connection
-    found: list[Any] = []
-    request = submit_pb2.StreamingQueueGetRequest(num=0)
-    for answer in connection.stream(connection.submit_service.GetQueues, request, deadline_s=LISTING_DEADLINE_S):
-        if answer.WhichOneof("event") == "end":
-            return found
-        found.append(answer.queue)
+    answers = connection.gathered(connection.submit_service.GetQueues, submit_pb2.StreamingQueueGetRequest(num=0))
+    if answers and answers[-1].WhichOneof("event") == "end":
+        return [answer.queue for answer in answers[:-1]]
     raise CommandFailed("the server's list of queues broke off before its end")

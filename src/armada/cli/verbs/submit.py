@@ -119,10 +119,10 @@ def read(path: Path) -> Submission:
 
     from armada.cli import documents
 
+    source = documents.source_name(path)
     document, count = documents.read_document(path)
     if count > 1:
-        render.warning(f"{path} holds {count} documents; only the first is read")
-    source = str(path)
+        render.warning(f"{source} holds {count} documents; only the first is read")
     unknown = [key for key in document if key not in _FIELDS]
     if unknown:
         raise CommandFailed(f"{source}: {_unknown_field(unknown[0])}", ExitStatus.USAGE)
