@@ -43,13 +43,17 @@ _REPORTS: Final = (RunPending, RunStarted, RunAddressed, RunUsageReported, RunSu
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """A reported fact that did not enter the log, and why. `is_repeat`: it says what is known already."""
+    """A reported fact that did not enter the log, and why.
+
+    `is_repeat`: it says what is known already. `is_late`: its run has ended, as happens when a cancel crosses a report.
+    """
 
     event: str
     job_id: str
     run_id: str
     why: str
     is_repeat: bool = False
+    is_late: bool = False
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -83,8 +87,7 @@ class Reports:
                     continue
                 why = _objection(ledger, executor_id, sequence, event, states)
                 if why:
-                    repeats = _is_repeat(ledger, event)
-                    dropped.append(Dropped(type(event).__name__, event.job_id, event.run_id, why, repeats))
+                    dropped.append(_dropped(ledger, executor_id, event, why))
                     continue
                 fact = _cleaned(event, now_ms)
                 follows = self._consequence(ledger, fact)
@@ -129,10 +132,18 @@ def _objection(
     return ""
 
 
-def _is_repeat(ledger: Ledger, event: RunReport) -> bool:
-    """Say if a fact tells of a live run what it was known to be: an executor that restarted says it all again."""
-    state = ledger.run_state(event.run_id)
-    return state in _ALREADY.get(type(event), ())
+def _dropped(ledger: Ledger, executor_id: str, event: RunReport, why: str) -> Dropped:
+    """Tell repeats and late words about a run of one's own from what should not happen."""
+    head = ledger.run_head(event.run_id)
+    own = head is not None and (executor_id or _cluster_of(event)) in {"", head.executor_id}
+    return Dropped(
+        event=type(event).__name__,
+        job_id=event.job_id,
+        run_id=event.run_id,
+        why=why,
+        is_repeat=own and head is not None and head.state in _ALREADY.get(type(event), ()),
+        is_late=own and head is not None and head.state.is_terminal,
+    )
 
 
 def _cluster_of(event: RunReport) -> str:

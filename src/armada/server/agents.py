@@ -146,7 +146,8 @@ class Agents:
         if dropped:
             self._metrics.reports_dropped.labels(executor_id or "unknown").inc(len(dropped))
             for drop in dropped[:_DROPS_LOGGED]:
-                self._log.warning(
+                tell = self._log.info if drop.is_late else self._log.warning
+                tell(
                     "a report was dropped",
                     executor=executor_id or "unknown",
                     fact=drop.event,

@@ -94,7 +94,7 @@ def test_reports_after_the_end_change_nothing(end: str) -> None:
     before = reporter.world.state(reporter.job_id)
     late = reporter.report(reporter.pending(), reporter.started(), reporter.succeeded(), reporter.failed())
     assert late.sequences == ()
-    assert [drop.is_repeat for drop in late.dropped] == [False] * 4
+    assert [(drop.is_repeat, drop.is_late) for drop in late.dropped] == [(False, True)] * 4
     assert reporter.world.state(reporter.job_id) == before == end
 
 
@@ -122,7 +122,7 @@ def test_nobody_reports_about_what_is_not_his() -> None:
         reporter.report(JobCancelled(at_ms=START_MS, job_id=reporter.job_id)),
     ):
         assert report.sequences == ()
-        assert len(report.dropped) == 1
+        assert [(drop.is_repeat, drop.is_late) for drop in report.dropped] == [(False, False)]
     assert reporter.world.state(reporter.job_id) == "leased"
 
 
