@@ -7,6 +7,7 @@ from tests.oracle.market import ideal_problem
 from tests.oracle.problem import Problem, read_problem
 from tests.oracle.round import Outcome, PoolRound
 from tests.oracle.setting import Setting
+from tests.oracle.submit_check import check
 
 # Defects of the recording system that the oracle can put back, to prove that one explains a recorded answer.
 DEFECTS = frozenset({"27.2", "27.3", "27.5", "27.7", "27.8", "27.14", "auto-index"})
@@ -30,6 +31,11 @@ def decide(values: dict[str, Any], defects: frozenset[str] = frozenset()) -> lis
             _apply(problem, pool.name, outcome)
         answers.append(answer)
     return answers
+
+
+def check_submissions(values: dict[str, Any], defects: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Answer a problem that asks for the submit check."""
+    return {"check": check(read_problem(values), defects)}
 
 
 def _apply(problem: Problem, pool: str, outcome: Outcome) -> None:

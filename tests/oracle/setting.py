@@ -9,9 +9,14 @@ from tests.oracle.queues import Account, Shares, limits_of
 
 
 class Setting:
-    """One pool as its round finds it. Machines are left as they were: a round has nodes of its own."""
+    """One pool as its round finds it. Machines are left as they were: a round has nodes of its own.
 
-    def __init__(self, problem: Problem, pool: PoolPolicy, defects: frozenset[str]) -> None:
+    `extra` are jobs that are not in the problem's queues, but will be placed all the same.
+    """
+
+    def __init__(
+        self, problem: Problem, pool: PoolPolicy, defects: frozenset[str], extra: tuple[Job, ...] = ()
+    ) -> None:
         self.problem = problem
         self.policy = problem.policy
         self.pool = pool
@@ -22,6 +27,7 @@ class Setting:
         self.guests = set(guests)
         known = [job for job in problem.jobs if job.queue in problem.tenants]
         self.running = [job for job in known if job.state == "running"]
+        self.extra = extra
         self.queued = [job for job in known if job.state == "queued" and (job.pools is None or pool.name in job.pools)]
         self.home_node: dict[str, Node] = {}
         self.run_priority: dict[str, int] = {}
@@ -51,7 +57,7 @@ class Setting:
         default = self.policy.priority_class(self.policy.default_priority_class)
         assert default is not None
         priorities = {default.priority} | {job.run_priority for job in self.running}
-        for job in (*self.running, *self.queued):
+        for job in (*self.running, *self.queued, *self.extra):
             priorities |= {job.priority_class.priority, *(e.priority for e in job.priority_class.away_node_types)}
         return priorities
 
