@@ -32,11 +32,12 @@ from armada.model.events import (
 )
 from armada.model.fleet import Queue
 from armada.model.jobs import NewJob
+from armada.model.lifecycle import JobState, RunState
 from armada.model.policy import SchedulingPolicy
 from armada.state.ledger import Ledger
 from armada.views.history import History
 from armada.views.projector import Projector
-from tests.unit.views.story import ListedLog, leased, template
+from tests.unit.views.story import ListedLog, entry, leased, template
 
 QUEUE: Final = "alice"
 JOBS: Final = tuple(f"{number:026}" for number in range(3))
@@ -82,30 +83,48 @@ portions = st.lists(st.integers(1, 8), max_size=10)
 
 
 @given(entries, portions)
-@settings(max_examples=60)
+@settings(max_examples=100)
 def test_history_and_ledger_agree(told: list[list[Event]], sizes: list[int]) -> None:
     log = ListedLog()
     log.add(QueueCreated(at_ms=1, queue=Queue(name=QUEUE)), queue="", job_set="")
     for events in told:
         log.add(*events, queue=QUEUE)
     ledger = Ledger(SchedulingPolicy())
-    seen_jobs: dict[str, int] = {}
-    seen_runs: dict[str, int] = {}
-    for entry in log.entries:
-        ledger.apply(entry)
-        # What has left the ledger keeps the state that it left with.
-        for job_id in JOBS:
-            state = ledger.job_state(job_id)
-            seen_jobs.update({job_id: int(state)} if state is not None else {})
-            for number in range(RUNS):
-                run_state = ledger.run_state(run_id(job_id, number))
-                seen_runs.update({run_id(job_id, number): int(run_state)} if run_state is not None else {})
+    for each_entry in log.entries:
+        ledger.apply(each_entry)
+    gone = departed(log)
     jobs, runs = asyncio.run(projected(log, ledger, sizes))
-    assert {job_id: jobs.get(job_id) for job_id in seen_jobs} == seen_jobs
-    assert {each: runs.get(each) for each in seen_runs} == seen_runs
+    for job_id in JOBS:
+        state = ledger.job_state(job_id)
+        if job_id in gone:
+            assert jobs[job_id].is_terminal, "only ended jobs leave the ledger, and an end is final"
+        elif state is not None:
+            assert jobs[job_id] is state
+    for each in (run_id(job_id, number) for job_id in JOBS if job_id not in gone for number in range(RUNS)):
+        run_state = ledger.run_state(each)
+        if run_state is not None:
+            assert runs[each] is run_state
+        elif each in runs:
+            assert runs[each].is_terminal, "only ended runs leave the ledger"
 
 
-async def projected(log: ListedLog, ledger: Ledger, sizes: list[int]) -> tuple[dict[str, int], dict[str, int]]:
+def departed(log: ListedLog) -> set[str]:
+    """Jobs that left the ledger at some moment, though their ids may have been submitted once more afterwards."""
+    ledger = Ledger(SchedulingPolicy())
+    gone: set[str] = set()
+    held: set[str] = set()
+    events = [(whole, event) for whole in log.entries for event in whole.events]
+    for position, (whole, event) in enumerate(events, start=1):
+        ledger.apply(entry(position, event, queue=whole.queue, job_set=whole.job_set))
+        now = {job_id for job_id in JOBS if ledger.has_job(job_id)}
+        gone |= held - now
+        held = now
+    return gone
+
+
+async def projected(
+    log: ListedLog, ledger: Ledger, sizes: list[int]
+) -> tuple[dict[str, JobState], dict[str, RunState]]:
     """States of jobs and runs in a history that was fed the log in portions."""
     with tempfile.TemporaryDirectory() as folder:
         history = History.open(Path(folder) / "history.db")
@@ -115,9 +134,9 @@ async def projected(log: ListedLog, ledger: Ledger, sizes: list[int]) -> tuple[d
             for size in [*sizes, len(log.entries)]:
                 reached = min(reached + size, len(log.entries))
                 await projector.flush()
-            jobs = {job_id: int(state) for job_id, state in (await history.states(JOBS)).items()}
+            jobs = await history.states(JOBS)
             ids = [run_id(job_id, number) for job_id in JOBS for number in range(RUNS)]
-            runs = {each.run_id: int(each.state) for each in (await history.runs(ids)).values()}
+            runs = {each.run_id: each.state for each in (await history.runs(ids)).values()}
         finally:
             await history.close()
     return jobs, runs

@@ -100,6 +100,8 @@ class Changes:
         names = (entry.queue, entry.job_set)
         uri = template.external_job_uri or None
         for new in event.jobs:
+            if new.job_id in self.new_jobs:
+                continue  # an id that was used before: the first job keeps it
             self.job_sets[new.job_id] = names
             self.new_jobs[new.job_id] = {
                 "job_id": new.job_id,
@@ -165,7 +167,7 @@ class Changes:
                 assert_never(event)
 
     def _lease(self, event: RunLeased) -> None:
-        self.new_runs[event.job_id, event.run_id] = {
+        row: Row = {
             "job_id": event.job_id,
             "run_id": event.run_id,
             "attempt": event.attempt,
@@ -176,6 +178,7 @@ class Changes:
             "pool": event.pool,
             "leased_ms": event.at_ms,
         }
+        self.new_runs.setdefault((event.job_id, event.run_id), row)
         self._job(event.job_id, event.at_ms, JobState.LEASED, latest_run_id=event.run_id)
 
     def _preempt(self, event: RunPreempted) -> None:

@@ -25,6 +25,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DatabaseError
 
 from armada.model.errors import StartupRefused
@@ -36,6 +37,9 @@ _CONNECTIONS: Final = 4
 _BUSY_TIMEOUT_MS: Final = 10_000
 _CACHED_SETS: Final = 10_000
 _CACHED_STATEMENTS: Final = 500
+
+_INSERTS: Final[dict[str, Callable[[Table], Any]]] = {"sqlite": sqlite.insert}
+"""Inserts that can pass over rows that exist, by dialect."""
 
 _PRAGMAS: Final = (
     "PRAGMA journal_mode = WAL",
@@ -162,7 +166,8 @@ class Store:
         values: dict[str, Any] = {name: bindparam(name) for name in columns if not name.startswith(_KEY)}
         built: Any
         if verb == "insert":
-            built = insert(table).values(values)
+            # The ledger forgets ended jobs, and then lets their ids be used again. Here the first one keeps the id.
+            built = _INSERTS[self.engine.dialect.name](table).values(values).on_conflict_do_nothing()
         else:
             keys: list[Column[Any]] = list(table.primary_key.columns) if verb == "update" else [table.c.job_id]
             built = (

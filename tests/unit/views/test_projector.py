@@ -225,6 +225,20 @@ async def test_a_history_of_another_log_starts_over(history: History) -> None:
     assert history.position == 0
 
 
+@pytest.mark.parametrize("batches", [1, 2])
+async def test_an_id_that_was_used_before_stays_with_its_first_job(history: History, batches: int) -> None:
+    """The ledger forgets ended jobs; a fact that uses such an id again must not stop the projector for good."""
+    log = ListedLog()
+    log.add(submitted("j1", at_ms=1), *success("j1", "r1"))
+    if batches > 1:
+        await projecting(log, history).flush()
+    log.add(submitted("j1", "j2", at_ms=50), *success("j1", "r1", at_ms=60))
+    await projecting(log, history).flush()
+    found = await history.jobs(["j1", "j2"], with_runs=True)
+    assert (found["j1"].submitted_ms, found["j1"].last_transition_ms, len(found["j1"].runs)) == (1, 5, 1)
+    assert found["j2"].state is JobState.QUEUED
+
+
 async def test_facts_about_unknown_jobs_are_harmless(history: History) -> None:
     """A log trimmed at its start tells of jobs whose submission is gone."""
     log = ListedLog()
