@@ -55,10 +55,11 @@ proto: $(ENVIRONMENT) ## Generate the protobuf code from proto/.
 
 $(ENVIRONMENT): pyproject.toml uv.lock
 	@test -x $(BIN)/uv || { echo "== environment in $(VENV)"; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv==$(UV_VERSION); }
-	@$(BIN)/uv sync --frozen --all-extras --all-groups --python $(BIN)/python
+	@$(BIN)/uv sync --frozen --compile-bytecode --all-extras --all-groups --python $(BIN)/python
 	@touch $@
 
 $(KERNELS): $(ENVIRONMENT) $(KERNEL_SOURCES)
+	@$(BIN)/python -m compileall -q src/armada
 	@echo "== kernels"
 	@$(BIN)/python -m armada.scheduling
 	@touch $@
