@@ -57,10 +57,11 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True):
     """When things are due.
 
     A cycle of rounds starts `round_delay_ms` after a change that could place a job, so that changes that come together
-    are decided together; while jobs wait, it starts at least every `schedule_period_ms`. An executor that has been
-    silent for `executor_timeout_ms` loses its runs. No job is rejected within `fleet_settle_ms` of the first word of a
-    new executor, nor before all known executors were heard or `fleet_patience_ms` went by since this leader began.
-    With `rounds_without_jobs`, rounds take place though no job waits: for the figures that they give.
+    are decided together; while jobs wait, it starts at least every `schedule_period_ms`. After each round there is a
+    rest of `rest_share` of its duration, so that rounds over long queues leave time for everything else. An executor
+    that has been silent for `executor_timeout_ms` loses its runs. No job is rejected within `fleet_settle_ms` of the
+    first word of a new executor, nor before all known executors were heard or `fleet_patience_ms` went by since this
+    leader began.
     """
 
     round_delay_ms: int = 5
@@ -69,6 +70,7 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True):
     fleet_settle_ms: int = 2_000
     fleet_patience_ms: int = 60_000
     rate_retry_ms: int = 250
+    rest_share: float = 0.5
     rounds_without_jobs: bool = False
 
 
@@ -105,11 +107,13 @@ class Leader:
         self.reports: dict[str, RoundReport] = {}
         self._changed_ms: int | None = started_ms
         self._cycle_started_ms = 0
+        self._rests_until_ms = 0
         self._pools_left: list[str] = []
         self._round_runs = False
         self._rounds = 0
         self._healthy: tuple[str, ...] = ()
         self._global = TokenBucket(policy.rate)
+        self._unlimited_queues = TokenBucket(policy.rate_per_queue).is_unlimited
         self._by_queue: dict[str, TokenBucket] = {}
         self._preemptions: dict[str, TokenBucket] = {}
 
@@ -120,6 +124,10 @@ class Leader:
         self._admission.notice(entry)
         if self._changed_ms is None and any(isinstance(event, _CHANGES_WHAT_FITS) for event in entry.events):
             self._changed_ms = now_ms
+
+    def forgive(self, now_ms: int) -> None:
+        """Count silence of executors anew: the clock has jumped, so nobody knows how long it was."""
+        self._started_ms = now_ms
 
     def deposed(self) -> None:
         """Give up: the log says that another replica leads in a newer epoch."""
@@ -253,10 +261,6 @@ class Leader:
             pool=pool, snapshot=snapshot, seed=self._rounds, as_of=ledger.next_sequence, started_ms=now_ms
         )
 
-    @property
-    def _unlimited_queues(self) -> bool:
-        return TokenBucket(self._policy.rate_per_queue).is_unlimited
-
     def _bucket(self, queue: str) -> TokenBucket:
         return self._by_queue.setdefault(queue, TokenBucket(self._policy.rate_per_queue))
 
@@ -286,6 +290,7 @@ class Leader:
     def finish(self, ledger: Ledger, order: RoundOrder, decisions: Decisions, now_ms: int) -> Outcome:
         """Turn a round's decisions into facts, checked against the ledger as it is now."""
         self._round_runs = False
+        self._rests_until_ms = now_ms + int((now_ms - order.started_ms) * self._cadence.rest_share)
         outcome = outcome_of(ledger, self._policy, order, decisions, now_ms)
         self._charge(order.pool, outcome)
         if decisions.termination is Termination.RATE_LIMIT and self._changed_ms is None:

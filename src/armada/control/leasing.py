@@ -67,6 +67,11 @@ class Roster:
         """Return the time of the last word of each executor heard so far."""
         return {executor_id: agent.heard_ms for executor_id, agent in self._agents.items()}
 
+    def forgive(self, now_ms: int) -> None:
+        """Take every executor as heard just now."""
+        for agent in self._agents.values():
+            agent.heard_ms = now_ms
+
     def receive(self, ledger: Ledger, request: LeaseRequest, now_ms: int) -> tuple[JobSetEvents, ...]:
         """Take in a request and return what it says that is new: changed nodes, runs whose room is free again."""
         agent = self._agents.setdefault(request.executor_id, _Agent())

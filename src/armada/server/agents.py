@@ -12,12 +12,13 @@ from armada.model.errors import CorruptEntry, InvalidRequest
 from armada.model.events import (
     Entry,
     JobCancelled,
-    JobFailed,
-    JobPreempted,
-    JobRequeued,
     JobSetEvents,
-    JobSucceeded,
+    RunFailed,
     RunLeased,
+    RunLeaseExpired,
+    RunPreempted,
+    RunReturned,
+    RunSucceeded,
 )
 from armada.model.leases import LeaseReply, LeaseRequest, RunLease
 from armada.model.policy import SchedulingPolicy
@@ -32,7 +33,7 @@ from armada.wire.services import ExecutorApiServicer, empty
 # ruff: noqa: N802 - methods of a service carry the API's names
 
 _DROPS_LOGGED: Final = 5
-_ENDS_A_RUN: Final = (JobCancelled, JobFailed, JobPreempted, JobRequeued, JobSucceeded)
+_ENDS_A_RUN: Final = (RunSucceeded, RunFailed, RunReturned, RunPreempted, RunLeaseExpired)
 
 Context = Any
 """A gRPC call's context (grpc.aio.ServicerContext of whatever messages)."""
@@ -75,10 +76,16 @@ class Agents:
             if isinstance(event, RunLeased):
                 self._wake(event.executor_id)
             elif isinstance(event, _ENDS_A_RUN):
+                self._wake_owner(event.run_id)
+            elif isinstance(event, JobCancelled):
                 job = ledger.job(event.job_id)
-                head = ledger.run_head(job.run_id) if job is not None and job.run_id else None
-                if head is not None:
-                    self._wake(head.executor_id)
+                if job is not None and job.run_id:
+                    self._wake_owner(job.run_id)
+
+    def _wake_owner(self, run_id: str) -> None:
+        head = self._replica.ledger.run_head(run_id)
+        if head is not None:
+            self._wake(head.executor_id)
 
     def _wake(self, executor_id: str) -> None:
         news = self._news.get(executor_id)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from concurrent.futures import Executor
+from typing import Final
 
 from armada.control.cycle import Leader, Step
 from armada.control.leasing import Roster
@@ -15,6 +16,9 @@ from armada.runtime.telemetry import Log, Metrics
 from armada.scheduling.decisions import Decisions
 from armada.scheduling.round import schedule
 from armada.server.replica import Replica
+
+CLOCK_JUMP_MS: Final = 30_000
+"""When wall clock and steady clock disagree by more, the wall clock was set, or the machine slept."""
 
 
 class LeaderLoop:
@@ -38,6 +42,7 @@ class LeaderLoop:
         self._log = log
         self._news = asyncio.Event()
         self._leading = asyncio.Event()
+        self._clocks = (replica.now_ms(), time.monotonic())
         replica.on_entry(self._notice)
         replica.after_fold(self._news.set)
 
@@ -53,6 +58,7 @@ class LeaderLoop:
         backoff = Backoff()
         while True:
             self._news.clear()
+            self._look_at_clocks()
             step = self._leader.step(self._replica.ledger, self._roster.heartbeats(), self._replica.now_ms())
             if self._leader.leads(self._replica.ledger):
                 self._leading.set()
@@ -68,6 +74,16 @@ class LeaderLoop:
                 self._log.error("the log can't be written: trying again", reason=str(error), wait_s=round(wait_s, 2))
                 self._leader.interrupted(self._replica.ledger, self._replica.now_ms())
                 await asyncio.sleep(wait_s)
+
+    def _look_at_clocks(self) -> None:
+        """Give executors time to call after the clock has jumped: silence is measured by it."""
+        wall_ms, steady_s = self._replica.now_ms(), time.monotonic()
+        jumped_ms = (wall_ms - self._clocks[0]) - (steady_s - self._clocks[1]) * 1_000
+        self._clocks = (wall_ms, steady_s)
+        if abs(jumped_ms) > CLOCK_JUMP_MS:
+            self._log.warning("the clock has jumped", seconds=round(jumped_ms / 1_000))
+            self._leader.forgive(wall_ms)
+            self._roster.forgive(wall_ms)
 
     async def _carry_out(self, step: Step) -> None:
         if step.sequences:

@@ -18,6 +18,7 @@ from armada.runtime.identifiers import JobIds
 from armada.runtime.telemetry import Metrics
 from armada.server.authentication import Authenticator
 from armada.server.replica import Replica
+from armada.state.ledger import Ledger
 from armada.wire import jobs as wire_jobs
 from armada.wire import queues as wire_queues
 from armada.wire.services import QueueServicer, SubmitServicer, empty, healthy
@@ -168,8 +169,7 @@ class SubmitService(QueueCalls, SubmitServicer):
         submission = wire_jobs.submission(request)
         # A gang may be completed by several requests: one that brings members waits for the one before it, so that
         # it is decided on what that one stored.
-        turn = self._gang_turn(submission.queue) if _brings_gangs(submission) else contextlib.nullcontext()
-        async with turn:
+        async with self._turn(at.ledger, submission):
             decision = self._submitting.decide(at, submission, self._job_ids.draw)
             if not decision.sequences:
                 return wire_jobs.submit_response(decision.job_ids)
@@ -177,8 +177,10 @@ class SubmitService(QueueCalls, SubmitServicer):
         self.desk.metrics.submitted.inc(len(set(decision.job_ids)))
         return wire_jobs.submit_response(settled_ids(at.ledger, submission, decision, position))
 
-    def _gang_turn(self, queue: str) -> asyncio.Lock:
-        return self._gang_turns.setdefault(queue, asyncio.Lock())
+    def _turn(self, ledger: Ledger, submission: Submission) -> contextlib.AbstractAsyncContextManager[None]:
+        if submission.queue not in ledger.queues or not _brings_gangs(submission):
+            return contextlib.nullcontext()
+        return self._gang_turns.setdefault(submission.queue, asyncio.Lock())
 
     async def CancelJobs(self, request: Any, context: Context) -> Any:
         at = await self.desk.situation(context)

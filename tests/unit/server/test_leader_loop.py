@@ -9,14 +9,20 @@ import pytest
 from armada.control.cycle import Cadence, Leader
 from armada.control.leasing import Roster
 from armada.model.errors import EpochLost, LogFailed, LogFull
-from armada.model.events import JobSetEvents, QueueCreated
+from armada.model.events import ExecutorReported, JobSetEvents, JobsSubmitted, QueueCordoned, QueueCreated
 from armada.model.fleet import Queue
+from armada.model.jobs import JobShape, JobTemplate, NewJob
+from armada.model.lifecycle import JobState
 from armada.runtime.telemetry import make_log
 from armada.server.leader import Checkpoints, LeaderLoop
 from armada.state.ledger import Ledger
+from tests.unit.control.world import node
 from tests.unit.server.fakes import Followed
 
 LOG = make_log("error", "json")
+TEMPLATE = JobTemplate(
+    shape=JobShape(requests=(("cpu", "1"),), priority_class="armada-default"), pod_spec=b"{}", namespace="ns"
+)
 
 
 class Leading(Followed):
@@ -81,6 +87,25 @@ async def test_rounds_that_fail_do_not_stop_the_loop(leading: Leading, monkeypat
     await leading.replica.append((JobSetEvents("", "", (QueueCreated(at_ms=1, queue=Queue(name="qa")),)),))
     await asyncio.sleep(0.05)
     assert not task.done()
+    await stopped(task)
+
+
+async def test_a_clock_that_jumps_makes_nobody_lost(leading: Leading) -> None:
+    task = asyncio.create_task(leading.loop.run())
+    async with asyncio.timeout(5):
+        await leading.loop.until_leading()
+    reported = ExecutorReported(at_ms=1, executor_id="east", pool="default", nodes=(node("n1"),))
+    await leading.replica.append((JobSetEvents("", "", (QueueCreated(at_ms=1, queue=Queue(name="qa")), reported)),))
+    jobs = JobsSubmitted(at_ms=1, template=TEMPLATE, jobs=(NewJob("j" * 26, 0),))
+    await leading.replica.append((JobSetEvents("qa", "s", (jobs,)),))
+    async with asyncio.timeout(5):
+        while leading.replica.ledger.job_state("j" * 26) is not JobState.LEASED:  # noqa: ASYNC110 - no bell for it
+            await asyncio.sleep(0.01)
+    ten_hours_later = leading.replica.now_ms() + 36_000_000
+    leading.replica.now_ms = lambda: ten_hours_later
+    await leading.replica.append((JobSetEvents("", "", (QueueCordoned(at_ms=1, name="qa", cordoned=True),)),))
+    await asyncio.sleep(0.1)
+    assert leading.replica.ledger.job_state("j" * 26) is JobState.LEASED
     await stopped(task)
 
 
