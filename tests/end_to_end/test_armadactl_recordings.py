@@ -35,19 +35,18 @@ NEEDS_PERMISSIONS: Final = re.compile(r"bobctx|badctx|noauth")
 
 NOT_YET: Final = {
     "docs-help": "no built-in manual",
-    "get-help": "no reports, no retry policies",
+    "get-help": "no retry policies",
     "create-help": "no retry policies",
     "update-help": "no retry policies",
     "delete-help": "no retry policies, no executors",
-    "cancel-help": "no executors, nodes and whole queues",
-    "preempt-help": "no executors, nodes and whole queues",
+    "cancel-help": "no executors and nodes",
+    "preempt-help": "no executors and nodes",
     "cordon-help": "no executors",
     "uncordon-help": "no executors",
     "no-args": "docs and completion are not among the commands",
 }
 _NOT_YET_COMMANDS: Final = re.compile(
-    r"^(retry-|(job|queue|scheduling)-report|report-both|(cancel|preempt)-(queues|executor|node)|(un)?cordon-executor"
-    r"|delete-executor)"
+    r"^(retry-|(cancel|preempt)-(executor|node)|(un)?cordon-executor|delete-executor)"
 )
 
 

@@ -225,7 +225,7 @@ def demo(
 @app.command("version")
 def version() -> None:
     """Print the version."""
-    from armada.cli.verbs.version import installed
+    from armada.cli.verbs.configuration import installed
 
     render.line(installed())
 

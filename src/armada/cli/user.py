@@ -9,7 +9,17 @@ import typer
 from armada.cli import render
 from armada.cli.failures import CommandFailed, ExitStatus, exit_code
 from armada.cli.session import ConfigFile, ExitCodes, Output, ServerUrl, TargetName, help_text
-from armada.cli.verbs import configuration, groups, jobs, logs, queues, submit, version, watch
+from armada.cli.verbs import (
+    configuration,
+    groups,
+    jobs,
+    logs,
+    queues,
+    reports,
+    submit,
+    watch,
+    whole_queues,
+)
 
 _INTRODUCTION: Final = """Submit jobs to Armada, follow them, and look after queues.
 
@@ -55,14 +65,14 @@ def root(
         typer.echo(invocation.get_help())
 
 
-NOUNS: Final = (configuration, jobs, queues)
+NOUNS: Final = (configuration, jobs, queues, reports, whole_queues)
 """Files that add their commands to the groups as they are imported."""
 
 submit.register(app)
 watch.register(app)
 logs.register(app)
 groups.attach(app)
-version.register(app)
+configuration.register(app)
 
 
 def main(arguments: list[str] | None = None) -> None:

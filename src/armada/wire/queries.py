@@ -161,6 +161,21 @@ def job_report_request(job_id: str) -> reports_pb2.JobReportRequest:
     return reports_pb2.JobReportRequest(job_id=job_id)
 
 
+def queue_report_request(queue: str, verbosity: int) -> reports_pb2.QueueReportRequest:
+    """The question what the latest rounds decided for a queue."""
+    return reports_pb2.QueueReportRequest(queue_name=queue, verbosity=verbosity)
+
+
+def scheduling_report_request(queue: str, job_id: str, verbosity: int) -> reports_pb2.SchedulingReportRequest:
+    """The question what the latest rounds decided, or the latest one that touched a queue or a job."""
+    request = reports_pb2.SchedulingReportRequest(verbosity=verbosity)
+    if queue:
+        request.most_recent_for_queue.queue_name = queue
+    elif job_id:
+        request.most_recent_for_job.job_id = job_id
+    return request
+
+
 def log_response(lines: Iterable[tuple[str, str]]) -> logs.LogResponse:
     """Lines of a log as (time in RFC 3339, text)."""
     response = logs.LogResponse()

@@ -13,7 +13,7 @@ from google.protobuf.empty_pb2 import Empty
 
 from armada.cli import user
 from armada.cli.failures import ExitStatus
-from armada.wire import services
+from armada.wire import queries, services
 
 
 class FakeServer(
@@ -22,6 +22,7 @@ class FakeServer(
     services.EventServicer,
     services.JobsServicer,
     services.LogServicer,
+    services.ReportingServicer,
 ):
     """Keeps queues and job sets, replays events that tests put in, fails as tests tell it to."""
 
@@ -105,6 +106,24 @@ class FakeServer(
         self._take(request, context)
         self.queues[request.name].cordoned = False
         return Empty()
+
+    def CancelOnQueue(self, request: Any, context: Any) -> Any:
+        self._take(request, context)
+        return Empty()
+
+    PreemptOnQueue = CancelOnQueue
+
+    def GetJobReport(self, request: Any, context: Any) -> Any:
+        self._take(request, context)
+        return queries.job_report(f"about job {request.job_id}\n")
+
+    def GetQueueReport(self, request: Any, context: Any) -> Any:
+        self._take(request, context)
+        return queries.queue_report(f"about queue {request.queue_name}\n")
+
+    def GetSchedulingReport(self, request: Any, context: Any) -> Any:
+        self._take(request, context)
+        return queries.scheduling_report("about all\n")
 
     def GetJobSetEvents(self, request: Any, context: Any) -> Iterator[Any]:
         self._take(request, context)

@@ -166,9 +166,12 @@ class Trial:
             self._write_anew(arrivals)
         else:
             self._submit(arrivals)
+            leased: dict[str, list[Event]] = {}
             for job in arrivals:
                 if job.run is not None:
-                    self._append(job.queue, self._leased_before(job, job.run))
+                    leased.setdefault(job.queue, []).extend(self._leased_before(job, job.run))
+            for queue, events in leased.items():
+                self._append(queue, events)
 
     def _submit(self, jobs: list[JobSpecText]) -> None:
         by_queue: dict[str, list[JobSpecText]] = {}

@@ -107,12 +107,12 @@ class Connection:
 
         return LogStub(self.channel)
 
-    def job_report(self, job_id: str) -> tuple[Any, Any]:
-        """Method and request that ask why a job is or isn't scheduled (`schedulerobjects.SchedulerReporting`)."""
-        from armada.wire import queries, services
+    @cached_property
+    def report_service(self) -> Any:
+        """`schedulerobjects.SchedulerReporting`."""
+        from armada.wire.services import ReportingStub
 
-        stub = services.ReportingStub(self.channel)
-        return stub.GetJobReport, queries.job_report_request(job_id)
+        return ReportingStub(self.channel)
 
     def call(self, method: Any, request: Any, *, deadline_s: float = CALL_DEADLINE_S) -> Any:
         """Make a unary call, again after UNAVAILABLE and RESOURCE_EXHAUSTED, with growing pauses.

@@ -243,9 +243,11 @@ def _queried(session: Session, job_ids: list[str], *, spec: bool) -> tuple[dict[
 
 def _waiting_reason(session: Session, job_id: str) -> str:
     """Why the scheduler has not placed the job, where the server can tell; empty otherwise."""
+    from armada.wire import queries
+
     connection = session.connection
     try:
-        answer = connection.call(*connection.job_report(job_id))
+        answer = connection.call(connection.report_service.GetJobReport, queries.job_report_request(job_id))
     except CallFailed:
         return ""
     return str(answer.report).strip()
