@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from armada.cli import decide, render
+from armada.cli import decide, render, simulate
 from armada.cli.failures import CommandFailed, ExitStatus
 from armada.cli.session import help_text
 
@@ -231,6 +231,7 @@ def version() -> None:
 
 
 app.command("decide")(decide.decide)
+app.command("simulate")(simulate.simulate)
 
 
 def _run(function: str, files: list[Path] | None, **given: Any) -> None:

@@ -42,7 +42,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Panel(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """Lines over time, which keep their value until the next point. `dashed` is drawn thin beside the line of its name."""
+    """Lines over time, which keep their value until the next point. `dashed` goes thinly with the line of its name."""
 
     title: str
     is_fraction: bool
@@ -138,32 +138,40 @@ def utilisation(results: Results) -> list[Panel]:
 def lengths(results: Results) -> Panel:
     """Return the numbers of waiting jobs."""
     columns = results.lengths.columns
-    seconds, queues, grid = _grid(columns["ts"], columns["queue"], {"queued": columns["queued"]})
+    seconds = _times(results)
+    queues, grid = _grid(seconds, columns["ts"], columns["queue"], {"queued": columns["queued"]})
     return Panel(title="waiting jobs", is_fraction=False, seconds=seconds, lines=_named(queues, grid["queued"]))
 
 
 def _pools(results: Results, names: tuple[str, ...]) -> list[tuple[str, Floats, list[str], dict[str, Floats]]]:
-    columns = results.queues.columns
+    columns, seconds = results.queues.columns, _times(results)
     pools = np.array(columns["pool"], np.str_)
     found = []
     for pool in sorted(set(columns["pool"])):
         rows = np.flatnonzero(pools == pool).tolist()
         of_pool = {name: [columns[name][row] for row in rows] for name in ("ts", "queue", *names)}
-        found.append((pool, *_grid(of_pool["ts"], of_pool["queue"], {name: of_pool[name] for name in names})))
+        values = {name: of_pool[name] for name in names}
+        found.append((pool, seconds, *_grid(seconds, of_pool["ts"], of_pool["queue"], values)))
     return found
 
 
+def _times(results: Results) -> Floats:
+    """All times at which anything was noted: a pool has no rows when no queue has work there."""
+    times: Floats = np.unique(np.array(results.lengths.columns["ts"], np.float64))
+    return times
+
+
 def _grid(
-    seconds: list[float], queues: list[str], values: dict[str, list[Any]]
-) -> tuple[Floats, list[str], dict[str, Floats]]:
+    times: Floats, seconds: list[float], queues: list[str], values: dict[str, list[Any]]
+) -> tuple[list[str], dict[str, Floats]]:
     """Spread rows over times (T) and queues (Q): each value becomes [T, Q], 0 where there is no row."""
-    times, at = np.unique(np.array(seconds, np.float64), return_inverse=True)
+    at = np.searchsorted(times, np.array(seconds, np.float64))
     names, who = np.unique(np.array(queues, np.str_), return_inverse=True)
     grid = {}
     for name, column in values.items():
         grid[name] = np.zeros((len(times), len(names)))
         grid[name][at, who] = column
-    return times, names.tolist(), grid
+    return names.tolist(), grid
 
 
 def _named(queues: list[str], grid: Floats) -> tuple[tuple[str, Floats], ...]:

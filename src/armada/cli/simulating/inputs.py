@@ -26,7 +26,7 @@ def matching(pattern: str, option: str) -> list[Path]:
     Raises:
         InvalidRequest: there is none.
     """
-    found = [Path(name) for name in sorted(glob(str(Path(pattern).expanduser()), recursive=True))]
+    found = [Path(name) for name in sorted(glob(pattern, recursive=True))]  # noqa: PTH207 - absolute patterns too
     files = [path for path in found if path.is_file()]
     if not files:
         what = "only folders match; write FOLDER/*.yaml" if found else "no file matches; check the path, and quote it"
@@ -86,17 +86,12 @@ def read_policy_file(file: Path) -> SchedulingPolicy:
         InvalidRequest: it can't be read, or something in it is wrong; the text names file and key.
     """
     try:
-        try:
-            values: Any = yaml.safe_load(_text(file))
-        except yaml.YAMLError as error:
-            raise InvalidRequest(f"not YAML: {error}") from error
-        if values is None:
-            return SchedulingPolicy()
-        if not isinstance(values, dict):
-            raise InvalidRequest("it must hold settings by name, such as maxQueueLookback: 1000")
-        if "scheduling" in values:
+        values: Any = yaml.safe_load(_text(file))
+        if isinstance(values, dict) and "scheduling" in values:
             return scheduling_policy(values["scheduling"] or {}, "scheduling")
-        return scheduling_policy(values)
+        return scheduling_policy({} if values is None else values)
+    except yaml.YAMLError as error:
+        raise InvalidRequest(f"{file}: not YAML: {error}") from error
     except InvalidRequest as error:
         raise InvalidRequest(f"{file}: {error}") from error
 

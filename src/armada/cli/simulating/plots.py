@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,20 +17,24 @@ WIDTH_INCHES: Final = 10.0
 PANEL_INCHES: Final = 3.2
 DOTS_PER_INCH: Final = 110
 
-_SETTINGS: Final[dict[str, Any]] = {"svg.hashsalt": "armada", "font.family": "DejaVu Sans", "text.parse_math": False}
 _UNITS: Final = ((86_400.0, 3 * 86_400.0, "days"), (3_600.0, 2 * 3_600.0, "hours"), (60.0, 240.0, "minutes"))
+
+
+def _settings() -> AbstractContextManager[None]:
+    """Whatever the machine's own settings are: equal results give equal plots, and names are not read as formulas."""
+    return rc_context({"svg.hashsalt": "armada", "font.family": "DejaVu Sans", "text.parse_math": False})
 
 
 def write_png(panels: Sequence[Panel], file: Path) -> None:
     """Draw panels above each other into a PNG file."""
-    with rc_context(_SETTINGS):
+    with _settings():
         _figure(panels).savefig(file, format="png", dpi=DOTS_PER_INCH)
 
 
 def svg(panels: Sequence[Panel]) -> str:
     """Draw panels above each other and return the SVG text."""
     out = io.StringIO()
-    with rc_context(_SETTINGS):
+    with _settings():
         _figure(panels).savefig(out, format="svg", metadata={"Date": None})
     return out.getvalue()
 

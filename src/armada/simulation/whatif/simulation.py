@@ -71,7 +71,11 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Simulation:
-    """One workload on one fleet. Walk through `ticks` to run it; then `results` has everything."""
+    """One workload on one fleet. Walk through `ticks` to run it; then `results` has everything.
+
+    `done` counts jobs that succeeded or were rejected, of `total`; `resubmitted` those that came again after
+    preemption, `unsubmitted` those that never came. `rejections` are reasons by template.
+    """
 
     def __init__(
         self, fleet: FleetSpec, workload: WorkloadSpec, policy: SchedulingPolicy, pace: Pace, seed: int
@@ -105,6 +109,9 @@ class Simulation:
         self.total = workload.job_count
         self.done = 0
         self.resubmitted = 0
+        self.unsubmitted = workload.job_count
+        self.ended_ms = 0
+        self.is_out_of_time = False
         self.rejections: dict[str, str] = {}
         self.results = Results()
 
@@ -125,7 +132,7 @@ class Simulation:
                 break
             now_ms = self._next_ms(now_ms, has_changed=not idle_cycles)
         else:
-            now_ms = self._pace.end_ms or 0
+            now_ms, self.is_out_of_time = self._pace.end_ms or 0, True
             self._catch_up(now_ms)
         self._stop(now_ms)
         yield self._tick(now_ms, 0, 0)
@@ -173,14 +180,19 @@ class Simulation:
             if isinstance(subject, LiveJob):
                 self._succeed(subject, at_ms)
             else:
-                self._submit(self._submitter.instance(subject) if isinstance(subject, Work) else subject, at_ms)
+                self._submit(subject, at_ms)
         self._append(merged_sequences(self._endings), now_ms)
         self._endings.clear()
         self._release(now_ms)
         self._append(_joined(self._submissions), now_ms)
         self._submissions.clear()
 
-    def _submit(self, batch: Batch, at_ms: int) -> None:
+    def _submit(self, subject: Batch | Work, at_ms: int) -> None:
+        if isinstance(subject, Work):
+            batch = self._submitter.instance(subject)
+            self.unsubmitted -= len(batch.runtimes_ms)
+        else:
+            batch = subject
         facts, jobs = self._submitter.submit(batch, at_ms)
         spec = batch.work.spec
         self._submissions += [JobSetEvents(batch.work.queue, spec.job_set, (fact,)) for fact in facts]
@@ -329,6 +341,7 @@ class Simulation:
 
     def _stop(self, now_ms: int) -> None:
         """Cancel what has not ended."""
+        self.ended_ms = now_ms
         left = list(self._live.values())
         cancelled = [
             JobSetEvents(job.work.queue, job.work.spec.job_set, (JobCancelled(at_ms=now_ms, job_id=job.job_id),))
