@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from armada.control.admission import Admission
-from armada.control.eligibility import Eligibility
+from armada.control.admitting.admission import Admission
+from armada.control.admitting.eligibility import Eligibility
 from armada.control.outcome import Outcome, RoundOrder, outcome_of
 from armada.control.rates import TokenBucket
-from armada.control.retries import CanRun, after_expiry
+from armada.control.retries import CanRun, Retries
 from armada.control.sequences import merged_sequences
 from armada.model.events import (
     Entry,
@@ -30,8 +30,10 @@ from armada.model.events import (
     QueueCreated,
     QueueUpdated,
     RunLeaseExpired,
+    RunPreempted,
     RunsReleased,
 )
+from armada.model.growth import grown
 from armada.model.policy import PoolPolicy, SchedulingPolicy
 from armada.scheduling.decisions import Decisions, Termination
 from armada.state.ledger import Ledger
@@ -143,7 +145,8 @@ class Leader:
         def answer(job: JobRecord, avoid: tuple[str, ...]) -> bool:
             queue = ledger.queues.get(job.queue)
             self.eligibility.refresh(ledger)
-            return queue is None or self.eligibility.can_run(queue, job.shape, job.pools, avoid)
+            shape = grown(job.shape, job.growth)
+            return queue is None or self.eligibility.can_run(queue, shape, job.pools, avoid)
 
         return answer
 
@@ -179,15 +182,20 @@ class Leader:
     def _expired(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> tuple[JobSetEvents, ...]:
         """End the runs of executors that have been silent for too long."""
         limit_ms = now_ms - self._cadence.executor_timeout_ms
+        retries = Retries(self._policy, self.can_run(ledger))
         sequences: list[JobSetEvents] = []
+        stopped: dict[str, None] = {}
         for executor_id in ledger.executor_ids():
             if max(heartbeats.get(executor_id, 0), self._started_ms) > limit_ms:
                 continue
             for run in ledger.runs_of_executor(executor_id):
-                if run.state.is_terminal:
+                if run.state.is_terminal or run.run_id in stopped:
                     continue
                 fact = RunLeaseExpired(at_ms=now_ms, job_id=run.job_id, run_id=run.run_id)
-                sequences.append(JobSetEvents(run.queue, run.job_set, (fact, after_expiry(fact))))
+                follows = retries.after(ledger, fact)
+                sequences.extend((JobSetEvents(run.queue, run.job_set, (fact,)), *follows))
+                for ended in (each for part in follows for each in part.events if isinstance(each, RunPreempted)):
+                    stopped[ended.run_id] = None
         return merged_sequences(sequences)
 
     def _rejected(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> tuple[JobSetEvents, ...]:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from armada.control.admitting.eligibility import readable
 from armada.control.commands.texts import shortened
 from armada.control.cycle import Leader, RoundReport
-from armada.control.eligibility import readable
 from armada.model.errors import InvalidRequest
 from armada.model.jobs import JOB_ID_LENGTH
 from armada.model.lifecycle import JobState

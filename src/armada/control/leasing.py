@@ -12,6 +12,7 @@ import msgspec
 
 from armada.model.events import ExecutorReported, JobSetEvents, RunsReleased
 from armada.model.fleet import Node
+from armada.model.growth import grown, grown_pod
 from armada.model.jobs import JobTemplate
 from armada.model.leases import LeaseRequest, NodeReport, RunLease
 from armada.model.policy import SchedulingPolicy
@@ -177,8 +178,13 @@ def _releases(ledger: Ledger, executor_id: str, held: frozenset[str], now_ms: in
 
 
 def lease_of(run: RunRecord, job: JobRecord, template: JobTemplate, policy: SchedulingPolicy) -> RunLease:
-    """Make the lease of a run out of its job and the template that was submitted."""
+    """Make the lease of a run out of its job and the template that was submitted, with memory as retries grew it."""
     kind = policy.priority_class(job.shape.priority_class)
+    if job.growth is not None:
+        spec = grown_pod(msgspec.json.decode(template.pod_spec), job.growth)
+        template = msgspec.structs.replace(
+            template, pod_spec=msgspec.json.encode(spec), shape=grown(template.shape, job.growth)
+        )
     return RunLease(
         run_id=run.run_id,
         job_id=job.job_id,

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from armada.control.retries import stopped_to_wait, waits_when_preempted
 from armada.control.sequences import merged_sequences
 from armada.model.events import Failure, JobPreempted, JobSetEvents, RunLeased, RunPreempted
 from armada.model.fleet import Node
@@ -167,6 +168,8 @@ def _preempted(ledger: Ledger, as_of: int, preemption: PreemptionDecision, now_m
     winning = ledger.job(winner) if winner is not None else None
     for_whom = f" - preempting job {winner} of queue {winning.queue}" if winner and winning is not None else ""
     reason = f"Preempted by the scheduler {how}{for_whom}"
+    if waits_when_preempted(ledger, job):
+        return JobSetEvents(job.queue, job.job_set, stopped_to_wait(job, reason, kind, now_ms, winner or ""))
     ended = RunPreempted(
         at_ms=now_ms,
         job_id=job.job_id,

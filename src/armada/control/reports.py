@@ -9,17 +9,17 @@ from typing import Final
 
 import msgspec
 
-from armada.control.retries import CanRun, after_failure, after_return
+from armada.control.retries import CanRun, Retries
 from armada.control.sequences import merged_sequences
 from armada.model.events import (
     ContainerStatus,
-    Event,
     Failure,
     JobSetEvents,
     JobSucceeded,
     RunAddressed,
     RunFailed,
     RunPending,
+    RunPreempted,
     RunReturned,
     RunStarted,
     RunSucceeded,
@@ -67,8 +67,7 @@ class Reports:
     """Sorts reported facts into what is appended and what is dropped."""
 
     def __init__(self, policy: SchedulingPolicy, can_run: CanRun) -> None:
-        self._policy = policy
-        self._can_run = can_run
+        self._retries = Retries(policy, can_run)
 
     def accept(self, ledger: Ledger, executor_id: str, sequences: Iterable[JobSetEvents], now_ms: int) -> Accepted:
         """Return what to append of an executor's report.
@@ -90,23 +89,19 @@ class Reports:
                     dropped.append(_dropped(ledger, executor_id, event, why))
                     continue
                 fact = _cleaned(event, now_ms)
-                follows = self._consequence(ledger, fact)
-                kept.append(JobSetEvents(sequence.queue, sequence.job_set, (fact, *follows)))
+                kept.append(JobSetEvents(sequence.queue, sequence.job_set, (fact,)))
+                follows = self._consequences(ledger, sequence, fact)
+                kept.extend(follows)
+                # A gang that is tried again as a whole ends the runs of its other members too.
+                for ended in (each for part in follows for each in part.events if isinstance(each, RunPreempted)):
+                    states[ended.run_id] = RunState.PREEMPTED
         return Accepted(merged_sequences(kept), tuple(dropped))
 
-    def _consequence(self, ledger: Ledger, fact: RunReport) -> tuple[Event, ...]:
+    def _consequences(self, ledger: Ledger, sequence: JobSetEvents, fact: RunReport) -> tuple[JobSetEvents, ...]:
         if isinstance(fact, RunSucceeded):
-            return (JobSucceeded(at_ms=fact.at_ms, job_id=fact.job_id),)
-        if not isinstance(fact, RunFailed | RunReturned):
-            return ()
-        job, run = ledger.job(fact.job_id), ledger.run(fact.run_id)
-        if job is None or run is None:
-            return ()
-        if isinstance(fact, RunFailed):
-            return (after_failure(job, fact),)
-        node = ledger.node(run.node_id)
-        label = node.labels.get(self._policy.node_id_label, node.name) if node is not None else run.node_name
-        return (after_return(job, fact, label, self._policy, self._can_run),)
+            ended = JobSucceeded(at_ms=fact.at_ms, job_id=fact.job_id)
+            return (JobSetEvents(sequence.queue, sequence.job_set, (ended,)),)
+        return self._retries.after(ledger, fact) if isinstance(fact, RunFailed | RunReturned) else ()
 
 
 def _objection(

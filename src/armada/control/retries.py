@@ -1,34 +1,144 @@
-"""A run ended badly: try the job again, and where, or let it fail.
+"""A run ended badly: try the job again, and how, or let it fail.
 
-Only a lease that its executor gave back is tried again here: the job's own failures are its owner's to look at. Retry
-policies of queues will be asked first, at the same two places, once they exist.
+Without a retry policy only a lease that its executor gave back is tried again: the job's own failures are its owner's
+to look at. A policy of the job's queue (`control.retry_rules`) decides about failed and expired runs; it is not asked
+about jobs marked as fail-fast, nor about members of gangs unless `retryPolicy.retryGangs` is set.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from armada.model.events import Failure, JobFailed, JobRequeued, RunFailed, RunLeaseExpired, RunReturned
-from armada.model.policy import SchedulingPolicy
-from armada.state.records import JobRecord
+import msgspec
+
+from armada.control.retry_rules import Answer, Ruling, ruling
+from armada.model.events import (
+    Event,
+    Failure,
+    JobFailed,
+    JobRequeued,
+    JobSetEvents,
+    RunFailed,
+    RunLeaseExpired,
+    RunPreempted,
+    RunReturned,
+)
+from armada.model.growth import grown_further
+from armada.model.jobs import REQUEUE_PREEMPTED
+from armada.model.lifecycle import RunState
+from armada.model.policy import RetryMutation, RetryPolicy, SchedulingPolicy
+from armada.state.ledger import Ledger
+from armada.state.records import JobRecord, RunRecord
 
 CanRun = Callable[[JobRecord, tuple[str, ...]], bool]
-"""Says if a job can ever run on a node other than the ones named (values of the node id label)."""
+"""Says if a job, its memory as grown, can ever run on a node other than the ones named (values of the node label)."""
+
+BadEnd = RunFailed | RunReturned | RunLeaseExpired
+"""The ways in which a run ends badly by itself."""
+
+_LIVE: Final = (RunState.LEASED, RunState.PENDING, RunState.RUNNING)
+
+_EXPIRED: Final = Failure(
+    reason="Lease expired: its executor has been silent for too long",
+    kind="lease_expired",
+    category="internal",
+    subcategory="lease-expired",
+)
 
 
-def after_failure(job: JobRecord, fact: RunFailed) -> JobFailed:
-    """Return what a failed run means for its job: it fails, with the run's own failure."""
-    del job
-    return JobFailed(at_ms=fact.at_ms, job_id=fact.job_id, failure=fact.failure)
+class Retries:
+    """Decides what the end of a run means for its job, and for the gang that the job is a member of."""
+
+    def __init__(self, policy: SchedulingPolicy, can_run: CanRun) -> None:
+        self._policy = policy
+        self._can_run = can_run
+
+    def after(self, ledger: Ledger, fact: BadEnd) -> tuple[JobSetEvents, ...]:
+        """Return the facts that follow from one that the ledger has not seen yet, that job's own first."""
+        job, run = ledger.job(fact.job_id), ledger.run(fact.run_id)
+        if job is None or run is None:
+            return ()
+        follows: Event | None = None
+        if isinstance(fact, RunReturned):
+            follows = after_return(job, fact, self._label(ledger, run), self._policy, self._can_run)
+        else:
+            failure = fact.failure if isinstance(fact, RunFailed) else _EXPIRED
+            policy = self._asked(ledger, job)
+            if policy is None:
+                follows = JobFailed(at_ms=fact.at_ms, job_id=job.job_id, failure=failure)
+            else:
+                may_change = isinstance(fact, RunFailed)
+                follows = self._by_policy(ledger, policy, (job, run), (failure, fact.at_ms), may_change=may_change)
+        own = JobSetEvents(job.queue, job.job_set, (follows,))
+        if isinstance(follows, JobRequeued) and self._moves_gang(job):
+            return (own, *_others_again(job, whole_gang(ledger, job), fact.at_ms))
+        return (own,)
+
+    def _moves_gang(self, job: JobRecord) -> bool:
+        engine = self._policy.retries
+        return job.gang is not None and engine.enabled and engine.retries_gangs
+
+    def _asked(self, ledger: Ledger, job: JobRecord) -> RetryPolicy | None:
+        """Return the policy that decides about a job; None when none does."""
+        engine, queue = self._policy.retries, ledger.queues.get(job.queue)
+        if not engine.enabled or job.fail_fast:
+            return None
+        if job.gang is not None and not (engine.retries_gangs and whole_gang(ledger, job)):
+            return None
+        named = queue.retry_policies if queue is not None else ()
+        return ledger.retry_policies.get(named[0] if named else engine.default_policy)
+
+    def _by_policy(
+        self,
+        ledger: Ledger,
+        policy: RetryPolicy,
+        ended: tuple[JobRecord, RunRecord],
+        what: tuple[Failure, int],
+        *,
+        may_change: bool,
+    ) -> JobRequeued | JobFailed:
+        (job, run), (failure, at_ms) = ended, what
+        # Failures before this one: the first is no retry. A gang fails as one, so its members' failures add up.
+        used = sum(member.runs_failed for member in whole_gang(ledger, job)) if job.gang else job.runs_failed
+        decided = ruling(self._policy.retries, policy, failure, used)
+        if decided.answer is Answer.RETRY:
+            mutation = decided.mutation if decided.mutation is not None and may_change else RetryMutation()
+            avoid = self._attempted(ledger, job, run) if mutation.avoid_same_node else ()
+            growth = grown_further(job.growth, mutation)
+            changed = msgspec.structs.replace(job, growth=growth)
+            is_changed = bool(avoid) or growth != job.growth
+            if not is_changed or self._can_run(changed, (*job.avoid_nodes, *avoid)):
+                return JobRequeued(
+                    at_ms=at_ms,
+                    job_id=job.job_id,
+                    failure=failure,
+                    policy=policy.name,
+                    avoid_nodes=avoid,
+                    growth=growth if growth != job.growth else None,
+                )
+            why = "with what the retry changes about it, the job fits no node any more"
+            decided = Ruling(Answer.UNSCHEDULABLE, why)
+        return JobFailed(at_ms=at_ms, job_id=job.job_id, failure=_refused(policy, decided, failure))
+
+    def _label(self, ledger: Ledger, run: RunRecord) -> str:
+        """Return the name by which jobs can be told to avoid the node of a run."""
+        node = ledger.node(run.node_id)
+        return node.labels.get(self._policy.node_id_label, node.name) if node is not None else run.node_name
+
+    def _attempted(self, ledger: Ledger, job: JobRecord, run: RunRecord) -> tuple[str, ...]:
+        """Return the nodes on which a job failed and that it does not avoid yet, as far back as runs are known."""
+        failed = [each for each in ledger.runs_of_job(job.job_id) if each.state is RunState.FAILED]
+        labels = [self._label(ledger, each) for each in (*failed, run)]
+        return tuple(dict.fromkeys(label for label in labels if label not in job.avoid_nodes))
 
 
-def after_expiry(fact: RunLeaseExpired) -> JobFailed:
-    """Return what the silence of an executor means for the job of one of its runs: it fails."""
-    failure = Failure(
-        reason="Lease expired: its executor has been silent for too long",
-        kind="lease_expired",
-        category="internal",
-        subcategory="lease-expired",
+def _refused(policy: RetryPolicy, decided: Ruling, failure: Failure) -> Failure:
+    """The end of a job that its policy does not try again: the last failure's category, and its text inside."""
+    return Failure(
+        reason=f"Retry policy {policy.name}: {decided.reason}\n\nThe last run ended with:\n{failure.reason}",
+        kind="max_runs_exceeded",
+        category=failure.category,
+        subcategory=failure.subcategory,
     )
-    return JobFailed(at_ms=fact.at_ms, job_id=fact.job_id, failure=failure)
 
 
 def after_return(
@@ -57,3 +167,56 @@ def after_return(
         subcategory="max-runs-exceeded",
     )
     return JobFailed(at_ms=fact.at_ms, job_id=fact.job_id, failure=failure)
+
+
+def whole_gang(ledger: Ledger, job: JobRecord) -> tuple[JobRecord, ...]:
+    """Return all members of a job's gang in submit order (the job alone where it is in none).
+
+    Empty when one has ended already: then the gang can never start again as a whole.
+    """
+    if job.gang is None:
+        return (job,)
+    ids = ledger.gang_members(job.queue, job.gang.id)
+    members = tuple(
+        found for job_id in ids if (found := ledger.job(job_id)) is not None and not found.state.is_terminal
+    )
+    return members if len(members) == job.gang.cardinality else ()
+
+
+def _others_again(job: JobRecord, members: Sequence[JobRecord], at_ms: int) -> list[JobSetEvents]:
+    """Stop the other members of a gang and let them wait again beside the one that is tried again."""
+    reason = f"Stopped because job {job.job_id} of its gang is tried again"
+    return [
+        JobSetEvents(member.queue, member.job_set, stopped_to_wait(member, reason, "gang", at_ms))
+        for member in members
+        if member.job_id != job.job_id and member.state.is_active
+    ]
+
+
+def stopped_to_wait(
+    job: JobRecord, reason: str, kind: str, at_ms: int, preempting_job_id: str = ""
+) -> tuple[RunPreempted, JobRequeued]:
+    """Return the facts that end a job's run and let the job wait again. `kind` is one of `RunPreempted`."""
+    ended = RunPreempted(
+        at_ms=at_ms,
+        job_id=job.job_id,
+        run_id=job.run_id,
+        kind=kind,
+        reason=reason,
+        preempting_job_id=preempting_job_id,
+    )
+    failure = Failure(reason=reason, kind="preempted")
+    return ended, JobRequeued(at_ms=at_ms, job_id=job.job_id, failure=failure)
+
+
+def waits_when_preempted(ledger: Ledger, job: JobRecord) -> bool:
+    """Say if a job that the scheduler preempts waits again, by its own annotation, else its queue's label.
+
+    A gang does so only as a whole: when none has ended and every member says yes.
+    """
+    queue = ledger.queues.get(job.queue)
+    default = queue is not None and queue.labels.get(REQUEUE_PREEMPTED) == "true"
+    members = whole_gang(ledger, job)
+    return bool(members) and all(
+        default if member.requeues_preempted is None else member.requeues_preempted for member in members
+    )

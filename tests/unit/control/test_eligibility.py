@@ -2,9 +2,9 @@
 
 import pytest
 
+from armada.control.admitting.eligibility import Eligibility, readable
 from armada.control.commands.submission.defaults import template_of
 from armada.control.commands.submission.exposure import Owner
-from armada.control.eligibility import Eligibility, readable
 from armada.model.fleet import ClassLimit, Queue, Taint
 from armada.model.jobs import JobShape, KubernetesObject
 from armada.model.policy import FloatingResource, PoolPolicy, SchedulingPolicy

@@ -6,7 +6,7 @@ of jobs, not as jobs, and looked at again when the fleet or the queue has change
 
 import msgspec
 
-from armada.control.eligibility import Eligibility, Verdict
+from armada.control.admitting.eligibility import Eligibility, Verdict
 from armada.control.sequences import merged_sequences
 from armada.model.events import Entry, Event, JobRejected, JobSetEvents, JobsSubmitted, QueueCordoned, QueueUpdated
 from armada.model.jobs import JobShape
