@@ -65,7 +65,7 @@ def build_snapshot(  # noqa: PLR0913 - one argument a table or number that its o
     shape_columns = _shapes(shapes, used, verdicts, rule_place)
     return PoolSnapshot(
         rules=terms.rules(
-            np.unique(np.concatenate((running_columns.priority, shape_columns.away_priority))),
+            _priorities(running_columns, shape_columns, terms.class_priority),
             global_tokens,
             preemption_tokens,
         ),
@@ -98,19 +98,18 @@ class _Terms:
         self.total = tuple(total)
 
     def rules(self, priorities: Amounts, global_tokens: float, preemption_tokens: float | None) -> RoundRules:
-        """Return the rules; `priorities` are those in use besides the classes' own."""
+        """Return the rules; `priorities` are those in use."""
         policy, pool, names = self.policy, self.pool, self.kinds.names
         multipliers = {resource.name: resource.multiplier for resource in policy.fairness_of(pool)}
         fractions = policy.round_fractions_of(pool.name)
         floating = {kind.name for kind in policy.floating_resources}
-        every = {*self.class_priority.tolist(), *priorities.tolist()}
         return RoundRules(
             pool=pool.name,
             resources=names,
             exponents=self.kinds.exponents,
             multipliers=tuple(multipliers.get(name, 0.0) for name in names),
             indexed=self._indexed(),
-            priorities=(EVICTED, CROSS_POOL, *sorted(every)),
+            priorities=(EVICTED, CROSS_POOL, *priorities.tolist()),
             total=self.total,
             round_limit=tuple(
                 fraction_of(amount, fractions[name]) if name in fractions else UNLIMITED
@@ -346,6 +345,12 @@ def _shapes(shapes: ShapeTable, used: NDArray[np.int64], verdicts: Verdicts, pla
         away_priority=np.array([priority for _, priority, _ in entries], np.int64),
         away_entry=np.array([entry for _, _, entry in entries], np.int32),
     )
+
+
+def _priorities(running: RunningColumns, shapes: ShapeColumns, class_priority: Amounts) -> Amounts:
+    """Return the priorities at which jobs of the round are or may be bound, ascending."""
+    of_classes = class_priority[shapes.class_row]
+    return np.unique(np.concatenate((of_classes, running.priority, shapes.away_priority)))
 
 
 def _gangs(fleet: FleetTable, gangs: GangRows, labels: tuple[str, ...], verdicts: Verdicts) -> GangColumns:

@@ -111,7 +111,7 @@ def lay_out_shapes(snapshot: PoolSnapshot, few_nodes: int = USUAL.few_nodes) -> 
         away_rule=shapes.away_rule,
         away_bucket=np.array([bucket_of[int(one)] for one in shapes.away_priority], np.int32),
         away_entry=shapes.away_entry,
-        bucket_of_class=np.array([bucket_of[int(one)] for one in classes.priority], np.int32),
+        bucket_of_class=np.array([bucket_of.get(int(one), 0) for one in classes.priority], np.int32),
         priority_of_class=classes.priority,
         preemptible=classes.preemptible,
         barred=np.asarray(((shapes.request > 0) & unscheduled).any(axis=1), np.uint8),

@@ -9,8 +9,8 @@ class Shapes(NamedTuple):
     """What jobs ask for. `wanted` is what a node must have, `request` all that is accounted.
 
     `few_offsets[rule]` to `few_offsets[rule + 1]` are places in `few_nodes` for a rule that only few nodes satisfy
-    (`has_few[rule]`). `bucket_of_class` [C] is the bucket of a class's priority. `barred` marks shapes that ask for
-    what the pool does not give out.
+    (`has_few[rule]`). `bucket_of_class` [C] is the bucket of a class's priority (0 for classes without jobs). `barred`
+    marks shapes that ask for what the pool does not give out.
     """
 
     request: Amounts
