@@ -270,6 +270,17 @@ async def test_12_an_idle_cluster_waits(watched: Watched) -> None:
     assert watched.gone == []
 
 
+async def test_12_going_on_when_nothing_waits_changes_nothing(watched: Watched) -> None:
+    order = watched.order()
+    await watched.create(order)
+    await watched.cluster.proceed()
+    assert (await watched.until(order.run_id, "succeeded", "failed")).phase == "succeeded"
+    states = len(watched.states[order.run_id])
+    await watched.cluster.proceed()
+    await asyncio.sleep(0.1)
+    assert len(watched.states[order.run_id]) == states
+
+
 async def test_13_all_main_containers_must_succeed(watched: Watched) -> None:
     containers = [
         {"name": "good", "image": "x", "command": ["sleep", "0.05"]},

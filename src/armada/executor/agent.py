@@ -6,6 +6,7 @@ out) and returns instructions for the shell (create, delete, report, exchange le
 - a run has at most one pod: redelivered leases are no news, and a run whose pod vanished is reported lost, not started
   again (the journal remembers it over a restart);
 - every run's end is reported until it is acknowledged; facts of one run stay in order;
+- pods from before a restart start no more containers until the control plane has said which of them are over;
 - the control plane decides when a run is over: what it doesn't name as cancelled stays held, what it cancels is deleted
   with its grace time and held until nothing of it executes any more;
 - only one exchange, one report and one creation are under way at a time: a slow partner makes larger batches.
@@ -57,6 +58,8 @@ class Agent:
         self._exchange = Exchange(settings)
         self._kept = Retained(settings.retention)
         self._is_listed = False
+        self._is_heard = False
+        self._may_proceed = False
         self._is_draining = False
         self._now_ms = 0
         self._sweep_due_ms = 0
@@ -93,6 +96,11 @@ class Agent:
             facts_dropped=self._facts.dropped,
             nodes=self._book.node_count,
         )
+
+    @property
+    def is_heard(self) -> bool:
+        """True once the control plane has answered an exchange."""
+        return self._is_heard
 
     @property
     def has_facts(self) -> bool:
@@ -315,6 +323,10 @@ class Agent:
             self._cancel(run_id)
         for lease in reply.leases:
             self._accept(lease)
+        if not self._is_heard:
+            self._is_heard = self._may_proceed = True
+            # The first exchange is not held open: one that is follows at once.
+            self._exchange.has_news |= self._settings.hold_ms > 0
         self._exchange.answered(self._now_ms, was_empty=not (reply.cancel_run_ids or reply.leases))
 
     def _accept(self, lease: RunLease) -> None:
@@ -453,12 +465,14 @@ class Agent:
         if not self._is_listed:
             return Instructions(wake_at_ms=now_ms + self._settings.sweep_ms, warnings=tuple(warnings))
         deletions, self._deletions = self._deletions, {}
+        proceed, self._may_proceed = self._may_proceed, False
         room = 0 if self._is_draining else max(self._settings.max_unstarted - self._unstarted, 0)
         exchange.hasten(now_ms)
         is_due = exchange.start(now_ms, room)
         return Instructions(
             marks=tuple(marks),
             delete=tuple(deletions.values()),
+            proceed=proceed,
             create=self._orders.take(now_ms),
             report=self._facts.take(now_ms),
             exchange=self._request(room) if is_due else None,

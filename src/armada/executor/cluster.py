@@ -155,6 +155,10 @@ class Cluster(Protocol):
         """Ask for deletions; they are over when `changes` says `gone`."""
         ...
 
+    async def proceed(self) -> None:
+        """Let pods from before the first list start what is left of them: those that must not have been deleted."""
+        ...
+
     async def read_log(self, request: LogRequest) -> Sequence[LogLine]:
         """Lines of one container's output in order. Raises model.errors.NotFound, InvalidRequest."""
         ...

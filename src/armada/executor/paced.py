@@ -74,6 +74,9 @@ class PacedCluster:
         self._stepped.delete(deletions, self._clock_ms())
         self._stirred.set()
 
+    async def proceed(self) -> None:
+        """Nothing to do: a stepped cluster's pods go on by the time alone."""
+
     async def read_log(self, request: LogRequest) -> Sequence[LogLine]:
         """Lines that the stepped cluster has for a pod."""
         return self._stepped.read_log(request, self._clock_ms())

@@ -120,6 +120,14 @@ class ProcessCluster:
             else:
                 self._note(pod)
 
+    async def proceed(self) -> None:
+        """Let pods that were found go on to their next containers."""
+        now_ms = self._clock_ms()
+        for pod in list(self._pods.values()):
+            if pod.is_held_back:
+                pod.go_on(now_ms)
+                self._note(pod)
+
     async def read_log(self, request: LogRequest) -> Sequence[LogLine]:
         """Lines of a container's output; a first page begins with notes on what is different on this machine."""
         pod = self._pods.get(request.run_id) if request.run_id else self._last_pod_of(request.job_id)

@@ -183,8 +183,8 @@ class ExecutorService:
                 self._journal.write(instructions.marks)
             except OSError as error:
                 self._warn("journal", f"the journal can't be written: {error}")
-        if instructions.delete:
-            self._spawn(self._delete(instructions.delete))
+        if instructions.delete or instructions.proceed:
+            self._spawn(self._delete(instructions.delete, proceed=instructions.proceed))
         if instructions.create:
             self._spawn(self._create(instructions.create))
         if instructions.report:
@@ -242,17 +242,20 @@ class ExecutorService:
             creations = tuple(Creation(order.run_id, Outcome.FAILED, repr(error)) for order in orders)
         self._post(Created(creations))
 
-    async def _delete(self, deletions: tuple[PodDeletion, ...]) -> None:
+    async def _delete(self, deletions: tuple[PodDeletion, ...], *, proceed: bool) -> None:
         try:
             await self._cluster.delete(deletions)
         except Exception as error:  # noqa: BLE001 - whatever a cluster raises, the deletions must be tried again
             self._warn("delete", f"deleting pods failed: {error!r}")
             self._post(DeletionFailed(deletions))
+        if proceed:
+            await self._cluster.proceed()
 
     # -- the control plane
 
     async def _lease(self, request: LeaseRequest) -> None:
-        hold_ms = self.settings.hold_ms
+        # The first answer is wanted at once: pods from before this service wait for it.
+        hold_ms = self.settings.hold_ms if self._agent is not None and self._agent.is_heard else 0
         try:
             async with asyncio.timeout(hold_ms / 1000 + EXCHANGE_TIMEOUT_S):
                 reply = await self._control_plane.lease(request, hold_ms)

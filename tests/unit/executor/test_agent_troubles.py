@@ -10,6 +10,7 @@ from armada.executor.holding.stimuli import (
     Acknowledged,
     Changed,
     Created,
+    ExchangeFailed,
     Listed,
 )
 from armada.executor.pods import ContainerState, StuckLimits
@@ -74,6 +75,17 @@ class TestRestart:
         bench = Bench(self.known(cancelled=True))
         assert bench.step(Listed(listing(pod("r1", "running")))).delete == (PodDeletion("r1", None),)
         assert bench.held() == {"r1": "running"}
+
+    def test_found_pods_go_on_once_the_control_plane_has_said_which_are_over(self) -> None:
+        bench = Bench(self.known())
+        bench.step(Listed(listing(pod("r1", "pending"), pod("r2", "pending"))))
+        assert not bench.last.proceed
+        bench.settle_exchange()
+        assert not bench.step(ExchangeFailed()).proceed
+        assert not bench.agent.is_heard
+        assert bench.reply(cancel=["r1"]).delete == (PodDeletion("r1", None),)
+        assert bench.last.proceed
+        assert not bench.reply().proceed
 
     def test_a_pod_that_the_journal_does_not_know_is_held(self) -> None:
         bench = Bench()

@@ -113,8 +113,31 @@ async def test_init_containers_go_on_after_a_restart(tmp_path: Path) -> None:
     await machine.cluster.close()
     await asyncio.sleep(0.4)
     again = await Machine(tmp_path / "pods").open()
+    await again.cluster.proceed()
     assert (await again.end("r")).phase == "succeeded"
     assert await again.text("r") == ["done"]
+    await again.close()
+
+
+async def test_what_was_found_starts_nothing_before_it_may(tmp_path: Path) -> None:
+    """The job may have been cancelled while nobody was there to end its pod (field case F032)."""
+    machine = await Machine(tmp_path / "pods").open()
+    trace = tmp_path / "trace"
+    for run_id, code in (("kept", 0), ("over", 0), ("failing", 1)):
+        init = [{"name": "first", "command": ["sh", "-c", f"sleep 0.2; exit {code}"]}]
+        await machine.sh(run_id, f"echo {run_id} >> {trace}", initContainers=init)
+    await machine.cluster.close()
+    await asyncio.sleep(0.5)
+    again = await Machine(tmp_path / "pods").open()
+    assert again.pods["failing"].phase == "failed"
+    assert {again.pods[run_id].phase for run_id in ("kept", "over")} == {"pending"}
+    await asyncio.sleep(0.3)
+    assert not trace.exists()
+    await again.cluster.delete([PodDeletion("over", 0)])
+    await again.until_gone("over")
+    await again.cluster.proceed()
+    await again.end("kept")
+    assert trace.read_text() == "kept\n"
     await again.close()
 
 

@@ -98,10 +98,14 @@ Stimulus = ClusterStimulus | ControlStimulus
 
 
 class Instructions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do now, in this order. `abandon`: give up the exchange under way. `wake_at_ms`: step again then."""
+    """What to do now, in this order. `abandon`: give up the exchange under way. `wake_at_ms`: step again then.
+
+    `proceed`: pods from before may go on, once `delete` is done.
+    """
 
     marks: tuple[Mark, ...] = ()
     delete: tuple[PodDeletion, ...] = ()
+    proceed: bool = False
     create: tuple[PodOrder, ...] = ()
     report: tuple[JobSetEvents, ...] = ()
     exchange: LeaseRequest | None = None

@@ -108,11 +108,13 @@ class ProcessPod:
         self._ending = _load(folder / _ENDING_FILE, _PodEnding)
         self._final = _load(folder / _FINAL_FILE, _Final)
         self._killed_ms = 0
+        self.is_held_back = False
 
     # -- life
 
     def find(self, now_ms: int) -> None:
-        """After a restart of this process: find what runs, note what ended, go on from there."""
+        """After a restart of this process: find what runs, note what ended. Nothing is started before `go_on`."""
+        self.is_held_back = True
         for place in self._places:
             place.process.find()
             if place.process.is_live:
@@ -121,13 +123,19 @@ class ProcessPod:
                     place.process.signal(signal.SIGTERM)
         self.proceed(now_ms)
 
+    def go_on(self, now_ms: int) -> None:
+        """A pod that was found may start what is left of it."""
+        self.is_held_back = False
+        self.proceed(now_ms)
+
     def proceed(self, now_ms: int) -> None:
         """Start whatever may start now; note the pod's end when nothing is left to wait for."""
         if self._final is not None:
             return
         is_over = self._ending is not None
         if not is_over:
-            self._start_what_may(now_ms)
+            if not self.is_held_back:
+                self._start_what_may(now_ms)
             is_over = self._is_decided()
             if is_over and self.is_live:
                 self._end(_PodEnding(FINISHED, now_ms + self.plan.grace_ms))
