@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -23,12 +23,25 @@ class ArmadaUp:
     Leaving the context stops it. `facts` holds what the `ready` line says; the log is in `log_path`.
     """
 
-    def __init__(self, folder: Path, *options: str, command: Sequence[str] = ("up",), ports: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        command: Sequence[str] = ("up",),
+        ports: bool = True,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.log_path = folder / f"armada-{len(list(folder.glob('armada-*.log')))}.log"
         arguments = [*PROGRAM, *command, "--data", str(folder / "data"), *(FREE_PORTS if ports else ()), *options]
         with self.log_path.open("wb") as log:
-            self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(
+                arguments,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, **(environment or {})},
+            )
         self.printed: list[str] = []
         self.facts: dict[str, str] = {}
         self._ready = threading.Event()

@@ -44,7 +44,7 @@ class Act(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of job. `end` is its terminal event; `share` how often it is drawn; `gang` the size of its gang."""
+    """One kind of job. `end` is its terminal event; `share` how often it is submitted; `gang` the size of its gang."""
 
     name: str
     end: str

@@ -122,9 +122,13 @@ class Load:
         chance, line = Random(f"{self._seed}/{number}"), self.line()
         for name in QUEUES:
             await self._create_queue(line, name)
+        deck: list[Kind] = []
         said: list[tuple[submit_pb2.JobSubmitRequest, list[str]]] = []
         while not self._finishing.is_set():
-            kind = chance.choices(KINDS, [kind.share for kind in KINDS])[0]
+            if not deck:
+                deck = [kind for kind in KINDS for _ in range(kind.share)]
+                chance.shuffle(deck)
+            kind = deck.pop()
             story = (chance.choice(QUEUES), REAL if kind.is_real else SIMULATED)
             request = self._request(kind, story, chance)
             job_ids = await self._acknowledged(line, request)
