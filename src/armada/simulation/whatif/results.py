@@ -122,7 +122,6 @@ class Results:
         self.rounds += 1
         snapshot = decisions.snapshot
         rules = snapshot.rules
-        units = [10.0**exponent for exponent in rules.exponents]
         place = {name: index for index, name in enumerate(rules.resources)}
         preempted = _by_queue(decisions, decisions.preemptions.row)
         evicted = _by_queue(decisions, decisions.evicted)
@@ -132,7 +131,7 @@ class Results:
             for column, name in enumerate(("cpu", "memory", GPU)):
                 at = place.get(name)
                 if at is not None:
-                    held[column] = figures.allocated[at] * units[at]
+                    held[column] = figures.allocated[at] * 10 ** rules.exponents[at] / NANO_PER_UNIT
                     shares[column] = figures.allocated[at] / rules.total[at] if rules.total[at] else 0.0
             self.queues.add(
                 at_ms / 1_000,
