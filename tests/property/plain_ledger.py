@@ -20,6 +20,7 @@ class PlainJob:
         self.runs: list[str] = []
         self.counters = [0, 0, 0]
         self.avoids: list[str] = []
+        self.growth: Any = None
         self.requests = [False, False]
 
 
@@ -43,6 +44,7 @@ class PlainLedger:
         self.gangs: dict[tuple[str, str], tuple[Any, int]] = {}
         self.clients: dict[tuple[str, str], str] = {}
         self.queues: set[str] = set()
+        self.policies: dict[str, Any] = {}
         self.nodes: dict[str, str] = {}
         self.executors: set[str] = set()
         self.epoch = 0
@@ -97,6 +99,11 @@ class PlainLedger:
             return self._job_fact(entry, event, kind)
         if isinstance(event, facts.QueueCreated | facts.QueueUpdated | facts.QueueCordoned | facts.QueueDeleted):
             return self._queue_fact(event)
+        if isinstance(event, facts.RetryPolicySet):
+            self.policies[event.policy.name] = event.policy
+            return True
+        if isinstance(event, facts.RetryPolicyDeleted):
+            return self.policies.pop(event.name, None) is not None
         return self._fleet_fact(entry, event)
 
     def _queue_fact(self, event: Any) -> bool:
@@ -187,6 +194,7 @@ class PlainLedger:
             job.priority = event.priority
         if kind == "JobRequeued":
             job.avoids.extend(node for node in dict.fromkeys(event.avoid_nodes) if node not in job.avoids)
+            job.growth = event.growth or job.growth
             job.requests[1] = False
         job.requests[0] |= kind == "JobCancelRequested"
         job.requests[1] |= kind == "JobPreemptRequested"

@@ -9,9 +9,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from armada.model import events as facts
 from armada.model.events import Entry, Event
 from armada.model.fleet import ExecutorSettings, Node, Queue
+from armada.model.growth import MemoryGrowth
 from armada.model.jobs import GangSpec, JobShape, JobTemplate, NewJob
 from armada.model.lifecycle import RUN_TRANSITIONS, JobState, RunState
-from armada.model.policy import SchedulingPolicy
+from armada.model.policy import RetryPolicy, SchedulingPolicy
 from armada.state.ledger import Ledger
 from armada.state.pools import Circumstances
 from tests.property.plain_ledger import PlainLedger
@@ -50,6 +51,12 @@ fleet_facts = st.one_of(
     st.builds(facts.QueueCordoned, at_ms=times, name=st.sampled_from(["qa", "qb"]), cordoned=st.booleans()),
     st.builds(facts.QueueDeleted, at_ms=times, name=st.sampled_from(["qa", "qb"])),
     st.builds(
+        facts.RetryPolicySet,
+        at_ms=times,
+        policy=st.builds(RetryPolicy, name=st.sampled_from(["p", "q"]), retry_limit=st.integers(0, 3)),
+    ),
+    st.builds(facts.RetryPolicyDeleted, at_ms=times, name=st.sampled_from(["p", "q"])),
+    st.builds(
         facts.ExecutorReported,
         at_ms=times,
         executor_id=st.sampled_from(EXECUTORS),
@@ -67,6 +74,7 @@ fleet_facts = st.one_of(
     ),
     st.builds(facts.ExecutorDeleted, at_ms=times, executor_id=st.sampled_from(EXECUTORS)),
 )
+GROWTHS = st.sampled_from([None, MemoryGrowth(factor=1.5), MemoryGrowth(added="1Gi")])
 JOB_KINDS: list[tuple[type[Any], dict[str, Any]]] = [
     (facts.JobReprioritisationRequested, {"priority": st.integers(-3, 3)}),
     (facts.JobReprioritised, {"priority": st.integers(-3, 3)}),
@@ -77,7 +85,7 @@ JOB_KINDS: list[tuple[type[Any], dict[str, Any]]] = [
     (facts.JobSucceeded, {}),
     (facts.JobFailed, {"failure": st.just(FAILURE)}),
     (facts.JobPreempted, {"failure": st.just(FAILURE)}),
-    (facts.JobRequeued, {"avoid_nodes": st.lists(st.sampled_from(NODES), max_size=2).map(tuple)}),
+    (facts.JobRequeued, {"avoid_nodes": st.lists(st.sampled_from(NODES), max_size=2).map(tuple), "growth": GROWTHS}),
 ]
 RUN_KINDS: list[tuple[type[Any], dict[str, Any]]] = [
     (facts.RunPending, {}),
@@ -180,7 +188,8 @@ class LedgerMachine(RuleBasedStateMachine):
                 event = facts.JobSucceeded(at_ms=at_ms, job_id=job_id)
             else:
                 avoid = data.draw(st.lists(st.sampled_from(NODES), max_size=1))
-                event = facts.JobRequeued(at_ms=at_ms, job_id=job_id, avoid_nodes=tuple(avoid))
+                growth = data.draw(GROWTHS)
+                event = facts.JobRequeued(at_ms=at_ms, job_id=job_id, avoid_nodes=tuple(avoid), growth=growth)
         self.tell(self.fresh((event,), ("", "") if isinstance(event, facts.RunsReleased) else job.place))
 
     @rule(data=st.data(), job_id=job_ids, at_ms=times)
@@ -274,6 +283,7 @@ class LedgerMachine(RuleBasedStateMachine):
         plain, ledger = self.plain, self.ledger
         assert ledger.job_count == len(plain.jobs)
         assert ledger.run_count == len(plain.runs)
+        assert ledger.retry_policies == plain.policies
         assert (ledger.epoch, ledger.position) == (plain.epoch, plain.position)
         for job_id, job in plain.jobs.items():
             record = ledger.job(job_id)
@@ -283,7 +293,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert (record.shape, record.gang) == (job.template.shape, job.template.gang)
             assert (record.pools, record.namespace) == (job.template.pools, job.template.namespace)
             assert [record.runs_leased, record.runs_attempted, record.runs_failed] == job.counters
-            assert list(record.avoid_nodes) == job.avoids
+            assert (list(record.avoid_nodes), record.growth) == (job.avoids, job.growth)
             assert [record.cancel_requested, record.preempt_requested] == job.requests
             assert [run.run_id for run in ledger.runs_of_job(job_id)] == job.runs
             assert record.run_id == (job.runs[-1] if job.runs else "")

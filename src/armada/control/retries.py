@@ -2,7 +2,8 @@
 
 Without a retry policy only a lease that its executor gave back is tried again: the job's own failures are its owner's
 to look at. A policy of the job's queue (`control.retry_rules`) decides about failed and expired runs; it is not asked
-about jobs marked as fail-fast, nor about members of gangs unless `retryPolicy.retryGangs` is set.
+about jobs marked as fail-fast, as all members of gangs are. With `retryPolicy.retryGangs` a gang is tried again as a
+whole, while none of its members has ended: the mark that submission sets on all of them then says nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +60,8 @@ class Retries:
             return ()
         follows: Event | None = None
         if isinstance(fact, RunReturned):
-            follows = after_return(job, fact, self._label(ledger, run), self._policy, self._can_run)
+            judged = msgspec.structs.replace(job, fail_fast=self._fails_fast(ledger, job))
+            follows = after_return(judged, fact, self._label(ledger, run), self._policy, self._can_run)
         else:
             failure = fact.failure if isinstance(fact, RunFailed) else _EXPIRED
             policy = self._asked(ledger, job)
@@ -69,20 +71,25 @@ class Retries:
                 may_change = isinstance(fact, RunFailed)
                 follows = self._by_policy(ledger, policy, (job, run), (failure, fact.at_ms), may_change=may_change)
         own = JobSetEvents(job.queue, job.job_set, (follows,))
-        if isinstance(follows, JobRequeued) and self._moves_gang(job):
+        if isinstance(follows, JobRequeued) and self._takes_gangs:
             return (own, *_others_again(job, whole_gang(ledger, job), fact.at_ms))
         return (own,)
 
-    def _moves_gang(self, job: JobRecord) -> bool:
-        engine = self._policy.retries
-        return job.gang is not None and engine.enabled and engine.retries_gangs
+    @property
+    def _takes_gangs(self) -> bool:
+        return self._policy.retries.enabled and self._policy.retries.retries_gangs
+
+    def _fails_fast(self, ledger: Ledger, job: JobRecord) -> bool:
+        if job.gang is not None and self._takes_gangs:
+            return not whole_gang(ledger, job)
+        return job.fail_fast
 
     def _asked(self, ledger: Ledger, job: JobRecord) -> RetryPolicy | None:
         """Return the policy that decides about a job; None when none does."""
         engine, queue = self._policy.retries, ledger.queues.get(job.queue)
-        if not engine.enabled or job.fail_fast:
+        if not engine.enabled or self._fails_fast(ledger, job):
             return None
-        if job.gang is not None and not (engine.retries_gangs and whole_gang(ledger, job)):
+        if job.gang is not None and not self._takes_gangs:
             return None
         named = queue.retry_policies if queue is not None else ()
         return ledger.retry_policies.get(named[0] if named else engine.default_policy)

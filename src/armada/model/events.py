@@ -10,7 +10,9 @@ from typing import get_args
 import msgspec
 
 from armada.model.fleet import ExecutorSettings, Node, Queue
+from armada.model.growth import MemoryGrowth
 from armada.model.jobs import JobTemplate, NewJob, Toleration
+from armada.model.policy import RetryPolicy
 
 
 class _Fact(msgspec.Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True):
@@ -132,11 +134,15 @@ class JobPreempted(_JobFact, frozen=True, kw_only=True):
 class JobRequeued(_JobFact, frozen=True, kw_only=True):
     """The job's last run ended badly and the job waits again, away from `avoid_nodes`.
 
-    `failure` is set when a retry policy granted the retry (users see a retryable `failed`).
+    `failure` is set when users are told of it (they see a retryable `failed`): a retry policy (`policy`) granted the
+    retry, or the job was preempted and may wait again. `growth` is how much more memory than submitted the job gets
+    from here on; None leaves that as it is.
     """
 
     avoid_nodes: tuple[str, ...] = ()
     failure: Failure | None = None
+    policy: str = ""
+    growth: MemoryGrowth | None = None
 
 
 class RunLeased(_RunFact, frozen=True, kw_only=True):
@@ -251,6 +257,18 @@ class QueueDeleted(_Fact, frozen=True, kw_only=True):
     name: str
 
 
+class RetryPolicySet(_Fact, frozen=True, kw_only=True):
+    """A retry policy was created, or replaced by another of its name."""
+
+    policy: RetryPolicy
+
+
+class RetryPolicyDeleted(_Fact, frozen=True, kw_only=True):
+    """A retry policy was deleted; queues that named it do so no more."""
+
+    name: str
+
+
 class ExecutorReported(_Fact, frozen=True, kw_only=True):
     """What changed in an executor's fleet: nodes new or different, names of nodes gone. First contact may be empty."""
 
@@ -306,6 +324,8 @@ Event = (
     | QueueUpdated
     | QueueCordoned
     | QueueDeleted
+    | RetryPolicySet
+    | RetryPolicyDeleted
     | ExecutorReported
     | ExecutorSettingsChanged
     | ExecutorDeleted

@@ -15,6 +15,8 @@ PRICE_BAND: Final = "armadaproject.io/priceBand"
 EXTERNAL_JOB_URI: Final = "armadaproject.io/externalJobUri"
 POOL: Final = "armadaproject.io/pool"
 RESERVATION: Final = "armadaproject.io/reservation"
+REQUEUE_PREEMPTED: Final = "armadaproject.io/requeuePreempted"
+"""Annotation of a job or label of a queue: "true" lets what the scheduler preempts wait again instead of ending it."""
 
 KubernetesObject = dict[str, Any]
 """A Kubernetes object, or a part of one, as in its JSON form: camelCase keys, quantities as strings."""

@@ -152,11 +152,16 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetryEngine(msgspec.Struct, frozen=True):
-    """The retry policies' switch and its bounds over all policies."""
+    """The retry policies' switch and its bounds over all policies.
+
+    With `retries_gangs` a gang is tried again as a whole when one of its members is; otherwise policies leave gangs
+    alone, as the reference's do.
+    """
 
     enabled: bool = False
     global_max_retries: int = 5
     default_policy: str = ""
+    retries_gangs: bool = False
 
 
 DEFAULT_CLASSES: Final = (

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from armada.model.errors import CorruptEntry
 from armada.model.events import Position
 from armada.model.fleet import Queue
+from armada.model.growth import MemoryGrowth
 from armada.model.jobs import GangSpec, JobShape, Toleration
-from armada.model.policy import SchedulingPolicy
+from armada.model.policy import RetryPolicy, SchedulingPolicy
 from armada.state.fold import Fold
 from armada.state.holdings.jobs import JobKind, JobOrigin
 from armada.state.memory import RememberedColumns
@@ -52,6 +53,7 @@ class KindContent(msgspec.Struct, frozen=True, array_like=True):
     fail_fast: bool
     price_band: int
     pools: tuple[str, ...] | None
+    requeues_preempted: bool | None = None
 
 
 class GangContent(msgspec.Struct, frozen=True, array_like=True):
@@ -94,6 +96,9 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     node_names: tuple[str, ...]
     pools: tuple[str, ...]
     extras: tuple[tuple[int, tuple[Toleration, ...], dict[str, str]], ...]
+    # What came later stands at the end with a default, so that older checkpoints are read.
+    growth: tuple[tuple[int, MemoryGrowth], ...] = ()
+    retry_policies: tuple[RetryPolicy, ...] = ()
 
 
 def to_bytes(fold: Fold) -> bytes:
@@ -212,12 +217,18 @@ def _content(fold: Fold) -> Content:
         node_names=tuple(runs.node_names[number] for number in named["node_name"].old),
         pools=tuple(runs.pools[number] for number in named["pool"].old),
         extras=tuple((place, *runs.extras[row]) for place, row in enumerate(run_rows.tolist()) if row in runs.extras),
+        growth=tuple(
+            sorted(((int(places[row]), growth) for row, growth in jobs.growth.items()), key=lambda pair: pair[0])
+        ),
+        retry_policies=tuple(fold.retry_policies.values()),
     )
 
 
 def _kind_content(fold: Fold, number: int) -> KindContent:
     kind = fold.jobs.kinds[number]
-    return KindContent(fold.jobs.shapes[kind.shape], kind.fail_fast, kind.price_band, kind.pools)
+    return KindContent(
+        fold.jobs.shapes[kind.shape], kind.fail_fast, kind.price_band, kind.pools, kind.requeues_preempted
+    )
 
 
 def _gang_content(fold: Fold, number: int, queue_numbers: dict[str, int]) -> GangContent:
@@ -242,7 +253,10 @@ def _restored(content: Content, policy: SchedulingPolicy) -> Fold:
     _restore_runs(fold, content)
     for row, nodes in content.avoid_nodes:
         fold.jobs.avoid_nodes[row] = nodes
-        fold.jobs.set_avoiding_shape(row, fold.node_id_label)
+    fold.jobs.growth.update(content.growth)
+    for row in sorted(fold.jobs.avoid_nodes.keys() | fold.jobs.growth.keys()):
+        fold.jobs.set_changed_shape(row, fold.node_id_label)
+    fold.retry_policies.update((policy.name, policy) for policy in content.retry_policies)
     return fold
 
 
@@ -268,7 +282,7 @@ def _restore_jobs(fold: Fold, content: Content) -> None:
     _restore_values(jobs.origins, content.origins, columns["origin"])
     shape_numbers = [jobs.hold_shape(kind.shape) for kind in content.kinds]
     kinds = [
-        JobKind(shape, kind.fail_fast, kind.price_band, kind.pools)
+        JobKind(shape, kind.fail_fast, kind.price_band, kind.pools, kind.requeues_preempted)
         for shape, kind in zip(shape_numbers, content.kinds, strict=True)
     ]
     _restore_values(jobs.kinds, kinds, columns["kind"])

@@ -13,7 +13,7 @@ from armada.model import events as facts
 from armada.model.events import Entry, Position
 from armada.model.jobs import JobTemplate, NewJob
 from armada.model.lifecycle import RUN_TRANSITIONS, TRANSITIONS, JobState, RunState
-from armada.model.policy import SchedulingPolicy
+from armada.model.policy import RetryPolicy, SchedulingPolicy
 from armada.model.resources import saturated
 from armada.state.holdings.fleet import Fleet
 from armada.state.holdings.jobs import CANCEL_REQUESTED, PREEMPT_REQUESTED, JobOrigin, Jobs, Submission
@@ -49,6 +49,7 @@ class Fold:
         self.jobs = Jobs()
         self.runs = Runs()
         self.fleet = Fleet()
+        self.retry_policies: dict[str, RetryPolicy] = {}
         self.clients = Remembered(CLIENT_IDS_LIMIT, text_bytes=26)
         self.batches = Remembered(BATCH_IDS_LIMIT)
         self.last_batch = ("", 0)
@@ -91,6 +92,8 @@ class Fold:
             facts.QueueUpdated: self._queue_set,
             facts.QueueCordoned: self._queue_cordoned,
             facts.QueueDeleted: self._queue_deleted,
+            facts.RetryPolicySet: self._retry_policy_set,
+            facts.RetryPolicyDeleted: self._retry_policy_deleted,
             facts.ExecutorReported: self._executor_reported,
             facts.ExecutorSettingsChanged: self._executor_settings_changed,
             facts.ExecutorDeleted: self._executor_deleted,
@@ -260,7 +263,7 @@ class Fold:
         if row == NONE or (_LIVE_RUN | 1 << RunState.SUCCEEDED) >> self.runs.state[self.jobs.run[row]] & 1:
             return False
         self.jobs.flags[row] &= ~PREEMPT_REQUESTED
-        self.jobs.avoid(row, event.avoid_nodes, self.node_id_label)
+        self.jobs.change(row, event.avoid_nodes, event.growth, self.node_id_label)
         self.jobs.move(row, _QUEUED)
         self._settle(row)
         return True
@@ -432,6 +435,21 @@ class Fold:
         if self.fleet.queues.pop(event.name, None) is None:
             return False
         self.jobs.queues.release(self.jobs.queues.find(event.name))
+        return True
+
+    def _retry_policy_set(self, event: facts.RetryPolicySet) -> bool:
+        if not event.policy.name:
+            return False
+        self.retry_policies[event.policy.name] = event.policy
+        return True
+
+    def _retry_policy_deleted(self, event: facts.RetryPolicyDeleted) -> bool:
+        if self.retry_policies.pop(event.name, None) is None:
+            return False
+        for name, queue in self.fleet.queues.items():
+            if event.name in queue.retry_policies:
+                left = tuple(policy for policy in queue.retry_policies if policy != event.name)
+                self.fleet.queues[name] = msgspec.structs.replace(queue, retry_policies=left)
         return True
 
     def _executor_reported(self, event: facts.ExecutorReported) -> bool:

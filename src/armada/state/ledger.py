@@ -11,7 +11,7 @@ from typing import Final
 from armada.model.events import Entry, Position
 from armada.model.fleet import Node, Queue
 from armada.model.lifecycle import JobState, RunState
-from armada.model.policy import SchedulingPolicy
+from armada.model.policy import RetryPolicy, SchedulingPolicy
 from armada.scheduling.snapshot import PoolSnapshot
 from armada.state import checkpoint
 from armada.state.fold import Fold
@@ -142,6 +142,8 @@ class Ledger(LeaderQuestions):
             runs_attempted=jobs.runs_attempted[row],
             runs_failed=jobs.runs_failed[row],
             avoid_nodes=jobs.avoid_nodes.get(row, ()),
+            growth=jobs.growth.get(row),
+            requeues_preempted=kind.requeues_preempted,
             cancel_requested=bool(flags & CANCEL_REQUESTED),
             preempt_requested=bool(flags & PREEMPT_REQUESTED),
         )
@@ -299,6 +301,11 @@ class Ledger(LeaderQuestions):
     def queues(self) -> Mapping[str, Queue]:
         """All queues by name, in order of creation."""
         return MappingProxyType(self._fleet.queues)
+
+    @property
+    def retry_policies(self) -> Mapping[str, RetryPolicy]:
+        """All retry policies by name, in order of creation."""
+        return MappingProxyType(self._fold.retry_policies)
 
     @property
     def executors(self) -> Mapping[str, ExecutorRecord]:

@@ -4,6 +4,7 @@ import msgspec
 
 from armada.model.events import Position
 from armada.model.fleet import ExecutorSettings, Node
+from armada.model.growth import MemoryGrowth
 from armada.model.jobs import GangSpec, JobShape, Toleration
 from armada.model.lifecycle import JobState, RunState
 
@@ -13,7 +14,9 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     `run_id` is the current or last run that the ledger holds, empty when it holds none. `runs_leased` counts all
     leases; `runs_attempted` the ended runs that reached a node; `runs_failed` those that failed or expired (neither
-    preempted nor returned). `avoid_nodes` are nodes that earlier runs were told to stay away from, first seen first.
+    preempted nor returned). `shape` is as submitted; `avoid_nodes` are nodes that earlier runs were told to stay away
+    from, first seen first, and `growth` is what retries have added to its memory. `requeues_preempted` is the job's own
+    word on that, None where it has none.
     """
 
     job_id: str
@@ -38,6 +41,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     runs_attempted: int
     runs_failed: int
     avoid_nodes: tuple[str, ...]
+    growth: MemoryGrowth | None
+    requeues_preempted: bool | None
     cancel_requested: bool
     preempt_requested: bool
 

@@ -31,6 +31,8 @@ from armada.model.events import (
     QueueCreated,
     QueueDeleted,
     QueueUpdated,
+    RetryPolicyDeleted,
+    RetryPolicySet,
     RunAddressed,
     RunFailed,
     RunLeased,
@@ -159,7 +161,14 @@ class Changes:
                 _row(self.new_jobs, self.jobs, event.job_id)["priority"] = event.priority
             case JobsSubmitted() | JobReprioritisationRequested() | RunUsageReported() | RunsReleased():
                 pass  # submissions are taken in by `add`; the others leave no trace here
-            case QueueCreated() | QueueUpdated() | QueueCordoned() | QueueDeleted():
+            case (
+                QueueCreated()
+                | QueueUpdated()
+                | QueueCordoned()
+                | QueueDeleted()
+                | RetryPolicySet()
+                | RetryPolicyDeleted()
+            ):
                 pass  # queues and fleet are the ledger's
             case ExecutorReported() | ExecutorSettingsChanged() | ExecutorDeleted() | LeadershipClaimed():
                 pass

@@ -282,6 +282,8 @@ _SILENT: Final = frozenset(
         facts.QueueUpdated,
         facts.QueueCordoned,
         facts.QueueDeleted,
+        facts.RetryPolicySet,
+        facts.RetryPolicyDeleted,
         facts.ExecutorReported,
         facts.ExecutorSettingsChanged,
         facts.ExecutorDeleted,

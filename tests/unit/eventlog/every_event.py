@@ -3,7 +3,9 @@
 from armada.model import events as facts
 from armada.model.events import Event
 from armada.model.fleet import ClassLimit, ExecutorSettings, Node, Queue, QueuePermission, Subject, Taint
+from armada.model.growth import MemoryGrowth
 from armada.model.jobs import GangSpec, JobShape, JobTemplate, NewJob, SelectorRequirement, Toleration
+from armada.model.policy import RetryMutation, RetryPolicy, RetryRule
 
 _TOLERATION = Toleration(key="k", operator="Exists", value="", effect="NoSchedule")
 _POD = facts.PodIdentity(cluster="c", namespace="ns", name="pod", uid="u", node_name="n", number=2)
@@ -76,7 +78,14 @@ EVERY_EVENT: tuple[Event, ...] = (
     facts.JobSucceeded(at_ms=8, job_id=_JOB),
     facts.JobFailed(at_ms=9, job_id=_JOB, failure=_FAILURE),
     facts.JobPreempted(at_ms=10, job_id=_JOB, failure=_FAILURE),
-    facts.JobRequeued(at_ms=11, job_id=_JOB, avoid_nodes=("n",), failure=_FAILURE),
+    facts.JobRequeued(
+        at_ms=11,
+        job_id=_JOB,
+        avoid_nodes=("n",),
+        failure=_FAILURE,
+        policy="grow",
+        growth=MemoryGrowth(added="1Gi"),
+    ),
     facts.RunLeased(
         at_ms=12,
         job_id=_JOB,
@@ -114,6 +123,23 @@ EVERY_EVENT: tuple[Event, ...] = (
     facts.QueueUpdated(at_ms=24, queue=_QUEUE),
     facts.QueueCordoned(at_ms=25, name="qa", cordoned=True),
     facts.QueueDeleted(at_ms=26, name="qa"),
+    facts.RetryPolicySet(
+        at_ms=26,
+        policy=RetryPolicy(
+            name="grow",
+            retry_limit=3,
+            retries_by_default=True,
+            rules=(
+                RetryRule(
+                    retries=True,
+                    on_category="mem",
+                    on_subcategory="oom",
+                    mutation=RetryMutation(memory_factor=1.5, avoid_same_node=True),
+                ),
+            ),
+        ),
+    ),
+    facts.RetryPolicyDeleted(at_ms=26, name="grow"),
     facts.ExecutorReported(at_ms=27, executor_id="x", pool="default", nodes=(_NODE,), gone=("old",)),
     facts.ExecutorSettingsChanged(
         at_ms=28,

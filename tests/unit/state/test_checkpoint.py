@@ -5,8 +5,9 @@ import pytest
 from armada.model import events as facts
 from armada.model.errors import CorruptEntry
 from armada.model.fleet import PriorityClass
+from armada.model.growth import MemoryGrowth
 from armada.model.jobs import GangSpec, NewJob
-from armada.model.policy import SchedulingPolicy
+from armada.model.policy import RetryPolicy, SchedulingPolicy
 from armada.state import checkpoint
 from armada.state.ledger import Ledger
 from tests.unit.state.building import POLICY, Story, leased, queue, submitted, template
@@ -30,12 +31,13 @@ def busy() -> Story:
     story.tell(leased("early-1"), leased("early-3", node_id="n2", executor_id="x2"))
     story.tell(
         facts.RunFailed(at_ms=9, job_id="early-1", run_id="early-1-r", failure=FAILURE),
-        facts.JobRequeued(at_ms=9, job_id="early-1", avoid_nodes=("n1",)),
+        facts.JobRequeued(at_ms=9, job_id="early-1", avoid_nodes=("n1",), growth=MemoryGrowth(factor=1.5)),
         facts.JobPreemptRequested(at_ms=9, job_id="early-3"),
         facts.JobCancelled(at_ms=9, job_id="nobody"),
     )
     story.tell(leased("early-1", "second"), facts.RunStarted(at_ms=10, job_id="early-1", run_id="second"))
     story.fact(facts.LeadershipClaimed(at_ms=1, epoch=1, holder="r1"), epoch=1)
+    story.fact(facts.RetryPolicySet(at_ms=1, policy=RetryPolicy(name="p", retry_limit=2)))
     return story
 
 
@@ -49,12 +51,13 @@ def test_everything_comes_back() -> None:
     ledger.validate()
     assert ledger.digest() == story.ledger.digest()
     assert ledger.to_bytes() == story.ledger.to_bytes()
-    assert (ledger.position, ledger.time_ms, ledger.epoch, ledger.holder) == (11, 11, 1, "r1")
+    assert (ledger.position, ledger.time_ms, ledger.epoch, ledger.holder) == (12, 12, 1, "r1")
     for name in ("early-1", "early-3", "early-5", "a", "b", "01h00000000000000000000000", "early-0"):
         assert ledger.job(name) == story.ledger.job(name)
         assert ledger.runs_of_job(name) == story.ledger.runs_of_job(name)
     assert ledger.executors == story.ledger.executors
     assert ledger.queues == story.ledger.queues
+    assert ledger.retry_policies == story.ledger.retry_policies == {"p": RetryPolicy(name="p", retry_limit=2)}
     assert ledger.counts() == story.ledger.counts()
     assert ledger.gang("qb", "g") == story.ledger.gang("qb", "g")
     assert ledger.client_job("qa", "client") == "01h00000000000000000000000"

@@ -237,6 +237,7 @@ def _retry_engine(section: Section) -> RetryEngine:
         section.get("enabled", boolean, False),
         section.get("globalMaxRetries", whole, 5),
         section.get("defaultPolicyName", text, ""),
+        section.get("retryGangs", boolean, False),
     )
 
 

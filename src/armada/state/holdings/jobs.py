@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from armada.model.jobs import JobShape, JobTemplate, NewJob, SelectorRequirement
+from armada.model.growth import MemoryGrowth, grown
+from armada.model.jobs import REQUEUE_PREEMPTED, JobShape, JobTemplate, NewJob, SelectorRequirement
 from armada.model.lifecycle import JobState
 from armada.model.resources import saturated
 from armada.state.holdings.gangs import Gangs
@@ -21,17 +22,19 @@ from armada.state.table import NONE, Interner, Order, Rows, Table, ensure
 CANCEL_REQUESTED: Final = 1
 PREEMPT_REQUESTED: Final = 2
 
+_SWITCH: Final[Mapping[str, bool]] = {"true": True, "false": False}
 _QUEUED: Final = int(JobState.QUEUED)
 _SUCCEEDED: Final = int(JobState.SUCCEEDED)
 
 
 class JobKind(msgspec.Struct, frozen=True):
-    """What templates say besides the shape (here a number) that decides where and when a job may run."""
+    """What templates say besides the shape (here a number) that decides where, when and how often a job may run."""
 
     shape: int
     fail_fast: bool = False
     price_band: int = 0
     pools: tuple[str, ...] | None = None
+    requeues_preempted: bool | None = None
 
 
 class JobOrigin(msgspec.Struct, frozen=True):
@@ -119,6 +122,7 @@ class Jobs(Table):
         self.restricted_kinds: dict[int, tuple[str, ...]] = {}
         """The pools of kinds that may not run in all pools."""
         self.avoid_nodes: dict[int, tuple[str, ...]] = {}
+        self.growth: dict[int, MemoryGrowth] = {}
         self.next_sequence = 1
         self._orders: list[Order] = []
         self._counts: list[list[int]] = []
@@ -160,7 +164,8 @@ class Jobs(Table):
     def hold_kind(self, template: JobTemplate) -> int:
         """Take a reference to the number of the template's kind. A kind in use holds its shape."""
         shape = self.hold_shape(template.shape)
-        kind = self.kinds.hold(JobKind(shape, template.fail_fast, template.price_band, template.pools))
+        requeues = _SWITCH.get(template.annotations.get(REQUEUE_PREEMPTED, ""))
+        kind = self.kinds.hold(JobKind(shape, template.fail_fast, template.price_band, template.pools, requeues))
         if self.kinds.count(kind) > 1:
             self.shapes.release(shape)
         elif template.pools is not None:
@@ -228,6 +233,7 @@ class Jobs(Table):
             del self.gangs[gang].rows[row]
             self.gangs.release(gang)
         self.avoid_nodes.pop(row, None)
+        self.growth.pop(row, None)
         self.ids.remove(row)
         self.shapes.release(self.shape[row])
         self.release_kind(self.kind[row])
@@ -263,19 +269,26 @@ class Jobs(Table):
         self.priority[row] = priority
         order.add(row)
 
-    def avoid(self, row: int, nodes: tuple[str, ...], label: str) -> None:
-        """Keep a job away from nodes, besides those that it avoids already; `label` is the label of nodes' names."""
+    def change(self, row: int, nodes: tuple[str, ...], growth: MemoryGrowth | None, label: str) -> None:
+        """Keep a job away from more nodes, and set how its memory has grown where that is given.
+
+        `label` is the label of nodes' names.
+        """
         known = self.avoid_nodes.get(row, ())
         more = tuple(dict.fromkeys(node for node in nodes if node not in known))
-        if not more:
-            return
-        self.avoid_nodes[row] = known + more
-        self.set_avoiding_shape(row, label)
+        if more:
+            self.avoid_nodes[row] = known + more
+        if growth is not None:
+            self.growth[row] = growth
+        if more or growth is not None:
+            self.set_changed_shape(row, label)
 
-    def set_avoiding_shape(self, row: int, label: str) -> None:
-        """Bring a job's shape in line with its `avoid_nodes`."""
-        shape = self.shapes[self.kinds[self.kind[row]].shape]
-        number = self.hold_shape(avoiding(shape, self.avoid_nodes[row], label))
+    def set_changed_shape(self, row: int, label: str) -> None:
+        """Bring a job's shape in line with its `avoid_nodes` and `growth`."""
+        shape = grown(self.shapes[self.kinds[self.kind[row]].shape], self.growth.get(row))
+        if row in self.avoid_nodes:
+            shape = avoiding(shape, self.avoid_nodes[row], label)
+        number = self.hold_shape(shape)
         self.shapes.release(self.shape[row])
         self.shape[row] = number
 
@@ -349,7 +362,7 @@ class Jobs(Table):
             ensure(found[number] == self.shapes.count(number), f"references to shape {shape}")
         restricted = {number: kind.pools for number, kind in self.kinds if kind.pools is not None}
         ensure(self.restricted_kinds == restricted, "kinds that may not run in all pools")
-        ensure(self.avoid_nodes.keys() <= set(used.tolist()), "avoided nodes of no job")
+        ensure(self.avoid_nodes.keys() | self.growth.keys() <= set(used.tolist()), "retry changes of no job")
 
     def _validate_order(self, order: Order, expected: Rows) -> None:
         if len(expected):
