@@ -11,7 +11,8 @@ from typing import IO, Final, Self
 
 from armada.cli.failures import CommandFailed
 
-START_LIMIT_S: Final = 45.0
+START_LIMIT_S: Final = 150.0
+"""Long enough for kernels that nobody has compiled yet (`make setup` does)."""
 STOP_LIMIT_S: Final = 15.0
 _LOG_TAIL_LINES: Final = 15
 
