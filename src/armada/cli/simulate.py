@@ -153,13 +153,13 @@ def simulate(
     _check_installed()
     try:
         from armada.cli.simulating import inputs
-        from armada.model.resources import NANO_PER_UNIT, parse_quantity
+        from armada.model.policy import SchedulingPolicy
         from armada.simulation.whatif.simulation import Pace
         from armada.simulation.whatif.traces import TraceRules
 
         rules = TraceRules(
             pod_processors=trace_pod_processors,
-            memory_per_processor=max(parse_quantity(trace_memory) // NANO_PER_UNIT, 0),
+            memory_per_processor=_memory_bytes(trace_memory),
             queues_by=trace_queues,
             priority_class=trace_priority_class,
         )
@@ -168,8 +168,6 @@ def simulate(
             fast_forward=fast_forward,
             end_ms=round(hard_termination_minutes * 60_000) if hard_termination_minutes >= 0 else None,
         )
-        from armada.model.policy import SchedulingPolicy
-
         policy = inputs.read_policy_file(config) if config is not None else SchedulingPolicy()
         folder = out if out is not None else Path(time.strftime("armada-simulation-%Y%m%d-%H%M%S"))
         orders = _orders(clusters, workloads, rules, folder, seed)
@@ -188,6 +186,18 @@ def _check_installed() -> None:
         raise CommandFailed(
             f"simulations need {', '.join(missing)}: install the extra, as in pip install 'armada-queue[simulate]'"
         )
+
+
+def _memory_bytes(text: str) -> int:
+    from armada.model.resources import INT64_MAX, NANO_PER_UNIT, parse_quantity
+
+    try:
+        amount = parse_quantity(text) // NANO_PER_UNIT
+    except InvalidRequest as error:
+        raise InvalidRequest(f"--trace-memory: {error}") from error
+    if not 0 <= amount <= INT64_MAX // 1_000_000:
+        raise InvalidRequest(f"--trace-memory: {text} is negative or too much for a processor; write such as 2Gi")
+    return amount
 
 
 def _orders(clusters: str, workloads: str, rules: "TraceRules", folder: Path, seed: int | None) -> list[Order]:
