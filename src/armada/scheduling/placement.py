@@ -161,6 +161,7 @@ def lay_out_nodes(snapshot: PoolSnapshot, shapes: Shapes) -> Nodes:
         stale_list=np.zeros((buckets, count), np.int32),
         stale_count=np.zeros(buckets, np.int64),
         most=np.zeros((buckets, -(-count // CHUNK), width), np.int64),
+        latest=np.zeros(buckets, np.int32),
         bound=np.zeros(keys, np.int64),
         spare=np.zeros(count, np.int32),
         lane_first=np.full(lanes, -1, np.int32),

@@ -79,8 +79,11 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -
 
 def _evicted(snapshot: PoolSnapshot, first: Rows, second: Rows) -> Rows:
     """Return the rows of running jobs that a pass evicted, whether they came back or not."""
-    jobs = np.unique(np.concatenate((first, second)))
-    return snapshot.running.row[jobs[jobs < len(snapshot.running.row)]]
+    count = len(snapshot.running.row)
+    competed = np.zeros(count, np.bool_)
+    competed[first] = True
+    competed[second[second < count]] = True
+    return snapshot.running.row[competed]
 
 
 def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> Rows:

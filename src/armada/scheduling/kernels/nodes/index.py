@@ -122,7 +122,9 @@ def move(nodes: Nodes, bucket: int, node: int) -> None:
     order = nodes.order[bucket]
     for column in range(width):
         nodes.bound[column] = nodes.key[bucket, node, column]
-    place = lower_bound(nodes, bucket, 0, count)
+    place = nodes.latest[bucket]
+    if place >= count or order[place] != node:
+        place = lower_bound(nodes, bucket, 0, count)
     if not write_key(nodes, bucket, node):
         raise_bound(nodes, bucket, place)
         return
@@ -134,7 +136,8 @@ def move(nodes: Nodes, bucket: int, node: int) -> None:
     for column in range(width):
         nodes.bound[column] = nodes.key[bucket, node, column]
     if shrunk:
-        goal = lower_bound(nodes, bucket, 0, place)
+        stays = place == 0 or is_below(nodes, bucket, order[place - 1], node)
+        goal = place if stays else lower_bound(nodes, bucket, 0, place)
         for index in range(place, goal, -1):
             order[index] = order[index - 1]
             if index % CHUNK == 0:

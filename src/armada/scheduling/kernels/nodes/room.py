@@ -17,7 +17,8 @@ class Nodes(NamedTuple):
     `column` and `step` [I] are the indexed resources and their resolutions (1 where all amounts are multiples of it
     anyway). The index of bucket b is `order[b]`: nodes sorted by `key[b, node]`, brought up to date for the nodes in
     `stale_list[b]` before it is read. `tie` is the last key column. The first `block` columns of a key are rounded.
-    `most[b, chunk]` bounds what a node in this stretch of the order may have free. The rest is scratch of `search`.
+    `most[b, chunk]` bounds what a node in this stretch of the order may have free. `latest[b]` is the place found last:
+    mostly the node there is the next one to move. The rest is scratch of `search`.
     """
 
     free: Amounts
@@ -40,6 +41,7 @@ class Nodes(NamedTuple):
     stale_list: Rows
     stale_count: Amounts
     most: Amounts
+    latest: Rows
     bound: Amounts
     spare: Rows
     lane_first: Rows

@@ -143,6 +143,7 @@ def first_fit(nodes: Nodes, bucket: int, want: Amounts, verdict: Rows) -> int:
             for index in range(place, end):
                 node = nodes.order[bucket, index]
                 if verdict[nodes.type[node]] < 0 and fits(nodes.free, bucket, node, want):
+                    nodes.latest[bucket] = index
                     return index
             tighten_bound(nodes, bucket, chunk)
         place = end
