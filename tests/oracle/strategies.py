@@ -22,24 +22,42 @@ GPU_TAINT = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
 TEAM_TAINT = {"key": "team", "value": "x", "effect": "NoExecute"}
 
 
+SELDOM = st.integers(0, 9).map(lambda drawn: drawn == 9)
+SWITCHES = (
+    "experimentalProtectUncappedAdjustedFairShare",
+    "disableFairshareScheduling",
+    "disableUrgencyScheduling",
+    "disableHomeScheduling",
+    "disableAwayScheduling",
+    "disableGangAwayScheduling",
+)
+
+
 @st.composite
-def _config(draw: st.DrawFn) -> dict[str, Any]:
-    """Settings: mostly plain, sometimes with limits and switches."""
-    pool: dict[str, Any] = {"name": "default"}
-    for switch in (
-        "experimentalProtectUncappedAdjustedFairShare",
-        "disableFairshareScheduling",
-        "disableUrgencyScheduling",
-        "disableAwayScheduling",
-        "disableGangAwayScheduling",
-    ):
-        if draw(st.integers(0, 9)) == 9:
+def _pool(draw: st.DrawFn, name: str) -> dict[str, Any]:
+    """A pool: mostly plain, sometimes with switches and limits of its own."""
+    pool: dict[str, Any] = {"name": name}
+    for switch in SWITCHES:
+        if draw(SELDOM):
             pool[switch] = True
-    if draw(st.integers(0, 9)) == 9:
-        burst = draw(st.integers(0, 4))
-        pool["fairsharePreemptionRateLimit"] = {"maximumRate": 0.0, "maximumBurst": burst}
+    if draw(SELDOM):
+        pool["fairsharePreemptionRateLimit"] = {"maximumRate": 0.0, "maximumBurst": draw(st.integers(0, 4))}
+    if draw(SELDOM):
+        pool["shortJobPenaltyCutoff"] = "60s"
+    if draw(SELDOM):
+        pool["experimentalUnscheduledResources"] = ["gpu"]
+    if draw(SELDOM):
+        pool["jobDefaults"] = {"tolerations": [{"key": "team", "operator": "Exists"}]}
+    if draw(SELDOM):
+        pool["protectedFractionOfFairShare"] = 0.5
+    return pool
+
+
+@st.composite
+def _config(draw: st.DrawFn, pools: tuple[str, ...]) -> dict[str, Any]:
+    """Settings: mostly plain, sometimes with limits."""
     config: dict[str, Any] = {
-        "pools": [pool],
+        "pools": [draw(_pool(name)) for name in pools],
         "priorityClasses": CLASSES,
         "defaultPriorityClassName": "mid200",
         "supportedResourceTypes": [
@@ -55,29 +73,49 @@ def _config(draw: st.DrawFn) -> dict[str, Any]:
         "indexedNodeLabels": ["rack"],
         "indexedTaints": draw(st.sampled_from((["gpu"], [], ["gpu", "team"]))),
         "wellKnownNodeTypes": [{"name": "gpu", "taints": [GPU_TAINT]}],
-        "dominantResourceFairnessResourcesToConsider": draw(st.sampled_from((["cpu"], ["cpu", "memory", "gpu"]))),
         "protectedFractionOfFairShare": draw(st.sampled_from((0.0, 0.5, 1.0, 9.0))),
+        "maxUnacknowledgedJobsPerExecutor": draw(st.sampled_from((1000, 1000, 0, 2))),
     }
+    if draw(st.booleans()):
+        config["dominantResourceFairnessResourcesToConsider"] = draw(
+            st.sampled_from((["cpu"], ["cpu", "memory", "gpu"]))
+        )
+    else:
+        weighted = [
+            {"name": "cpu", "multiplier": 1.0},
+            {"name": "memory", "multiplier": draw(st.sampled_from((0.5, 3.0)))},
+        ]
+        config["experimentalDominantResourceFairnessResourcesToConsider"] = weighted
     if draw(st.integers(0, 4)) == 4:
         key = draw(st.sampled_from(("maximumSchedulingBurst", "maximumPerQueueSchedulingBurst")))
         config[key] = draw(st.integers(1, 8))
         config[key.replace("Burst", "Rate")] = 1e-9
-    if draw(st.integers(0, 9)) == 9:
+    if draw(SELDOM):
         config["maxQueueLookback"] = draw(st.integers(1, 6))
-    if draw(st.integers(0, 9)) == 9:
+    if draw(SELDOM):
         config["maximumResourceFractionToSchedule"] = {"cpu": draw(st.sampled_from((0.1, 0.3, 0.5)))}
-    if draw(st.integers(0, 9)) == 9:
+    if draw(SELDOM):
         config["enablePreferLargeJobOrdering"] = True
+    if draw(SELDOM):
+        config["respectNodePodLimits"] = True
+    config["floatingResources"] = [
+        {
+            "name": "lic",
+            "resolution": "1",
+            "pools": [{"name": "default", "quantity": draw(st.sampled_from(("2", "5")))}],
+        }
+    ]
     return config
 
 
 @st.composite
-def _node(draw: st.DrawFn, number: int) -> dict[str, Any]:
+def _node(draw: st.DrawFn, number: int, pools: tuple[str, ...]) -> dict[str, Any]:
     cpu = draw(st.sampled_from(("2", "4", "4500m", "8")))
     node: dict[str, Any] = {
         "id": f"n{number:02d}",
         "labels": {"kubernetes.io/hostname": f"n{number:02d}", "rack": draw(st.sampled_from(RACKS))},
-        "total": {"cpu": cpu, "memory": draw(st.sampled_from(("8Gi", "20Gi", "40Gi")))},
+        "pool": draw(st.sampled_from(pools)),
+        "total": {"cpu": cpu, "memory": draw(st.sampled_from(("8Gi", "20Gi", "40Gi"))), "pods": "5"},
     }
     kind = draw(st.integers(0, 7))
     if kind == 7:
@@ -116,6 +154,8 @@ def _kind(draw: st.DrawFn, *, early: bool) -> dict[str, Any]:
             "values": [draw(st.sampled_from(RACKS))],
         }
         kind["nodeAffinity"] = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    elif special == 5:
+        kind["request"]["lic"] = "1"
     elif special == 6:
         kind["request"]["gpu"] = "1"
         kind["tolerations"] = [{"key": "gpu", "operator": "Equal", "value": "true", "effect": "NoSchedule"}]
@@ -123,38 +163,68 @@ def _kind(draw: st.DrawFn, *, early: bool) -> dict[str, Any]:
 
 
 @st.composite
+def _group(draw: st.DrawFn, rounds: int, queues: tuple[str, ...], nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Some equal jobs of one queue: queued, running, or a gang."""
+    arrives = draw(st.integers(0, rounds - 1))
+    kind, queue = draw(_kind(early=arrives == 0)), draw(st.sampled_from(queues))
+    size = draw(st.integers(1, 8))
+    gang: dict[str, Any] | None = None
+    if size > 1 and draw(st.integers(0, 3)) == 3:
+        gang = {"id": "", "cardinality": size}
+        if draw(st.integers(0, 2)) == 2:
+            gang["uniformity"] = "rack"
+    first = arrives == 0 and gang is None and "lic" not in kind["request"]
+    way = draw(st.sampled_from(("queued", "queued", "queued", "running", "running", "finished"))) if first else "queued"
+    shared = {"queue": queue, **kind}
+    if gang is not None:
+        shared["gang"] = gang
+    if arrives:
+        shared["arrives"] = arrives
+    pools = draw(st.sampled_from((None, None, ["default"], ["second"], ["default", "second"])))
+    if pools is not None:
+        shared["pools"] = pools
+    return [{**shared, **draw(_life(way, rounds - 1 if not arrives else 0, nodes))} for _ in range(size)]
+
+
+@st.composite
+def _life(draw: st.DrawFn, way: str, last_round: int, nodes: list[dict[str, Any]]) -> dict[str, Any]:
+    """How one job stands when the problem begins, and whether it leaves."""
+    if way == "finished":
+        return {"finished": {"pool": "default", "runningSecondsAgo": draw(st.integers(0, 90))}}
+    life: dict[str, Any] = {}
+    if last_round > 0 and draw(SELDOM):
+        life["leaves"] = draw(st.integers(1, last_round))
+    if way == "running":
+        node = draw(st.sampled_from(nodes))
+        life["run"] = {"node": node["id"], "pool": node["pool"], "leasedSecondsAgo": draw(st.integers(0, 5))}
+        if draw(SELDOM):
+            life["run"]["unacknowledged"] = True
+    return life
+
+
+@st.composite
 def problems(draw: st.DrawFn) -> dict[str, Any]:
-    """A crowded pool of up to 6 nodes and about 40 jobs over up to 4 rounds."""
-    nodes = [draw(_node(number)) for number in range(draw(st.integers(1, 6)))]
+    """Crowded pools of up to 6 nodes and about 40 jobs over up to 4 rounds."""
+    pools = ("default",) if draw(st.integers(0, 3)) else ("default", "second")
+    nodes = [draw(_node(number, pools)) for number in range(draw(st.integers(1, 6)))]
     rounds = draw(st.integers(1, 4))
     queues = QUEUES[: draw(st.integers(1, 4))]
     jobs: list[dict[str, Any]] = []
-    for group in range(draw(st.integers(1, 10))):
-        arrives = draw(st.integers(0, rounds - 1))
-        kind, queue = draw(_kind(early=arrives == 0)), draw(st.sampled_from(queues))
-        size = draw(st.integers(1, 8))
-        gang: dict[str, Any] | None = None
-        if size > 1 and draw(st.integers(0, 3)) == 3:
-            gang = {"id": f"g{group}", "cardinality": size}
-            if draw(st.integers(0, 2)) == 2:
-                gang["uniformity"] = "rack"
-        runs = arrives == 0 and gang is None and draw(st.integers(0, 2)) == 2
-        for _ in range(size):
-            job = {"id": f"{queue}-{len(jobs):03d}", "queue": queue, "submitted": len(jobs), **kind}
-            if gang is not None:
-                job["gang"] = gang
-            if arrives:
-                job["arrives"] = arrives
-            if runs:
-                node = draw(st.sampled_from(nodes))["id"]
-                job["run"] = {"node": node, "pool": "default", "leasedSecondsAgo": draw(st.integers(0, 5))}
-            if draw(st.integers(0, 9)) == 9 and rounds > 1 and not arrives:
-                job["leaves"] = draw(st.integers(1, rounds - 1))
-            jobs.append(job)
+    for number in range(draw(st.integers(1, 10))):
+        group = draw(_group(rounds, queues, nodes))
+        if "gang" in group[0]:
+            group = [{**job, "gang": {**job["gang"], "id": f"g{number}"}} for job in group]
+        jobs += group
+    for number, job in enumerate(jobs):
+        job.update(id=f"{job['queue']}-{number:03d}", submitted=number)
+    cut = draw(st.integers(0, len(nodes)))
+    executors: list[dict[str, Any]] = [{"id": "e0", "nodes": nodes[:cut]}, {"id": "e1", "nodes": nodes[cut:]}]
+    if draw(SELDOM):
+        executors[0].update(draw(st.sampled_from(({"cordoned": True}, {"heartbeatSecondsAgo": 601}))))
     return {
         "id": "drawn",
-        "config": draw(_config()),
-        "executors": [{"id": "e", "nodes": nodes}],
+        "config": draw(_config(pools)),
+        "executors": executors,
         "queues": [
             {
                 "name": name,
@@ -165,4 +235,5 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
         ],
         "jobs": jobs,
         "rounds": rounds,
+        "overrides": [{"pool": "default", "queue": "A", "priority": 0.25}] if draw(SELDOM) else [],
     }
