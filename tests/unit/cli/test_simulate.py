@@ -1,6 +1,7 @@
 """`armada simulate`: results as files, the same bytes twice, and mistakes told with file, place and remedy."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,17 @@ def test_results_are_files_and_a_summary(tmp_path: Path, capsys: pytest.CaptureF
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/svg+xml;base64,") == 3
     assert "http" not in page.replace("http-equiv", "")
+
+
+def test_the_page_shows_the_example_and_every_column_and_option(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (REPOSITORY / "docs" / "simulate.md").read_text(encoding="utf-8")
+    for name in ("clusters.yaml", "workload.yaml"):
+        assert (EXAMPLES / name).read_text(encoding="utf-8") in page
+    columns = {*JOB_COLUMNS, *QUEUE_COLUMNS}
+    assert {name for name in columns if f"`{name}`" not in page} == set()
+    run(["simulate", "--help"])
+    options = {word.split("=")[0] for word in re.findall(r"--[a-zA-Z-]+", capsys.readouterr().out)}
+    assert {option for option in options if option not in page} == {"--help"}
 
 
 def test_units_stand_in_the_files(tmp_path: Path) -> None:
