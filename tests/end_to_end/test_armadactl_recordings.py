@@ -35,19 +35,14 @@ NEEDS_PERMISSIONS: Final = re.compile(r"bobctx|badctx|noauth")
 
 NOT_YET: Final = {
     "docs-help": "no built-in manual",
-    "get-help": "no retry policies",
-    "create-help": "no retry policies",
-    "update-help": "no retry policies",
-    "delete-help": "no retry policies, no executors",
+    "delete-help": "no executors",
     "cancel-help": "no executors and nodes",
     "preempt-help": "no executors and nodes",
     "cordon-help": "no executors",
     "uncordon-help": "no executors",
     "no-args": "docs and completion are not among the commands",
 }
-_NOT_YET_COMMANDS: Final = re.compile(
-    r"^(retry-|(cancel|preempt)-(executor|node)|(un)?cordon-executor|delete-executor)"
-)
+_NOT_YET_COMMANDS: Final = re.compile(r"^((cancel|preempt)-(executor|node)|(un)?cordon-executor|delete-executor)")
 
 
 def is_open(case_id: str) -> bool:

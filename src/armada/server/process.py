@@ -25,6 +25,7 @@ from armada.server.agents import AgentLink, Agents, ExecutorApiService
 from armada.server.authentication import Authenticator, refuse_open_doors
 from armada.server.following import Followers
 from armada.server.leader import Checkpoints, LeaderLoop
+from armada.server.operating.retries import RetryPolicyService
 from armada.server.pages import Page, address_text, health_application, metrics_application, port_refused
 from armada.server.queries import EventService, JobsService, LogService, LogSource, ReportingService
 from armada.server.replica import Replica
@@ -179,6 +180,7 @@ class ControlPlane:
             server,
             SubmitService(desk, JobIds()),
             QueueService(desk),
+            RetryPolicyService(desk),
             EventService(self.replica, followers, self._authenticator),
             JobsService(self.replica, self._history, self._authenticator),
             ReportingService(Explaining(self._leader), self.replica, self._authenticator),

@@ -19,6 +19,7 @@ from armada.wire import queries, services
 class FakeServer(
     services.SubmitServicer,
     services.QueueServicer,
+    services.RetryPolicyServicer,
     services.EventServicer,
     services.JobsServicer,
     services.LogServicer,
@@ -28,6 +29,7 @@ class FakeServer(
 
     def __init__(self) -> None:
         self.queues: dict[str, Any] = {}
+        self.policies: dict[str, Any] = {}
         self.requests: list[Any] = []
         self.metadata: list[dict[str, str]] = []
         self.failures: list[tuple[grpc.StatusCode, str]] = []
@@ -106,6 +108,33 @@ class FakeServer(
         self._take(request, context)
         self.queues[request.name].cordoned = False
         return Empty()
+
+    def CreateRetryPolicy(self, request: Any, context: Any) -> Any:
+        self._take(request, context)
+        self.policies[request.name] = request
+        return Empty()
+
+    def UpdateRetryPolicy(self, request: Any, context: Any) -> Any:
+        self._take(request, context)
+        if request.name not in self.policies:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"there is no retry policy {request.name}")
+        self.policies[request.name] = request
+        return Empty()
+
+    def DeleteRetryPolicy(self, request: Any, context: Any) -> Any:
+        self._take(request, context)
+        self.policies.pop(request.name, None)
+        return Empty()
+
+    def GetRetryPolicy(self, request: Any, context: Any) -> Any:
+        self._take(request, context)
+        if request.name not in self.policies:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"there is no retry policy {request.name}")
+        return self.policies[request.name]
+
+    def GetRetryPolicies(self, request: Any, context: Any) -> Any:
+        self._take(request, context)
+        return submit_pb2.RetryPolicyList(retry_policies=[self.policies[name] for name in sorted(self.policies)])
 
     def CancelOnQueue(self, request: Any, context: Any) -> Any:
         self._take(request, context)

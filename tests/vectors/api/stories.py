@@ -21,6 +21,16 @@ Story = dict[str, Any]
 _DEFAULTED: Final = frozenset({"armadaproject.io/gangNodeUniformityLabel"})
 _CONTAINER: Final = ("name", "image", "args", "ports")
 _CORDONED: Final = frozenset({"sqc", "lqc"})
+_GROWS: Final = {
+    "action": "RETRY_ACTION_RETRY",
+    "onCategory": "mem",
+    "mutate": {"resources": {"memory": {"factor": 1.5}}},
+}
+_POLICIES: Final[Mapping[str, dict[str, Any]]] = {
+    "rpq": {"retryLimit": 2, "defaultAction": "RETRY_ACTION_FAIL", "rules": [_GROWS]},
+    "rpq2": {"retryLimit": 1, "defaultAction": "RETRY_ACTION_RETRY"},
+}
+"""Queues of stories that have a retry policy."""
 _NODE: Final = re.compile(r"fake-node-\d")
 
 
@@ -36,7 +46,11 @@ class Stage:
     async def open_queues(self, names: set[str]) -> None:
         """Create the queues that the story's streams need."""
         for name in sorted(names):
-            queue = {"name": name, "priorityFactor": 1.0, "cordoned": name in _CORDONED}
+            queue: dict[str, Any] = {"name": name, "priorityFactor": 1.0, "cordoned": name in _CORDONED}
+            if name in _POLICIES:
+                policy = _POLICIES[name] | {"name": f"policy-of-{name}"}
+                await self.api.call("api.RetryPolicyService.CreateRetryPolicy", policy)
+                queue["retryPolicies"] = [policy["name"]]
             await self.api.call("api.Submit.CreateQueue", queue)
 
     async def submit(self, number: int) -> None:

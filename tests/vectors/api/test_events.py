@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from armada.model.policy import SchedulingPolicy
+from armada.model.policy import RetryEngine, SchedulingPolicy
 from tests.vectors.api import stories
 from tests.vectors.api.fake_executor import FakeExecutor
 from tests.vectors.api.playing import Player, recorded, verdict
@@ -17,6 +17,8 @@ LOSSES = frozenset({"executor-lost", "submitted-while-executor-lost"})
 
 SORTED_FAILURES = frozenset({"la", "rpq", "rpq2"})
 """Queues of stories in which the executor sorted failures into categories."""
+
+RETRYING = SchedulingPolicy(retries=RetryEngine(enabled=True), indexed_node_labels=("kubernetes.io/hostname",))
 
 
 async def _play(player: Player) -> None:
@@ -58,7 +60,7 @@ def _note(player: Player, story: dict[str, Any], found: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def player() -> Player:
-    return played(_play)
+    return played(_play, policy=RETRYING)
 
 
 @pytest.fixture(scope="module")

@@ -87,6 +87,13 @@ class Connection:
         return QueueStub(self.channel)
 
     @cached_property
+    def retry_service(self) -> Any:
+        """`api.RetryPolicyService`."""
+        from armada.wire.services import RetryPolicyStub
+
+        return RetryPolicyStub(self.channel)
+
+    @cached_property
     def event_service(self) -> Any:
         """`api.Event`."""
         from armada.wire.services import EventStub

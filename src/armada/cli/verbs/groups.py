@@ -11,11 +11,13 @@ QUEUES: Final = "Queues"
 THIS_COMMAND: Final = "This command"
 
 create: Final = typer.Typer(
-    help="Create a queue, by flags or from a file.", rich_markup_mode="rich", invoke_without_command=True
+    help="Create a queue or a retry policy, by flags or from a file.",
+    rich_markup_mode="rich",
+    invoke_without_command=True,
 )
-get: Final = group("Show jobs and queues.")
-update: Final = group("Change a queue.")
-delete: Final = group("Delete a queue.")
+get: Final = group("Show jobs, queues, retry policies and reports.")
+update: Final = group("Change a queue or a retry policy.")
+delete: Final = group("Delete a queue or a retry policy.")
 cordon: Final = group("Let queues wait: nothing new starts, what runs goes on, submissions are accepted.")
 uncordon: Final = group("Let cordoned queues go on.")
 cancel: Final = group("Cancel jobs, queued or running.")

@@ -11,9 +11,9 @@ from armada.cli.failures import CommandFailed, ExitStatus
 from armada.cli.remote.connection import LISTING_DEADLINE_S
 from armada.cli.session import Session, command_function, verb
 from armada.cli.verbs import groups, selection
+from armada.cli.verbs.operating import retry_policies
 
-API_VERSION: Final = "armadaproject.io/v1beta1"
-KINDS: Final = ("Queue",)
+KIND: Final = "Queue"
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 QueueNames = Annotated[list[str] | None, typer.Argument(metavar="[QUEUE]...", help="Names of queues.")]
@@ -37,20 +37,25 @@ Selectors = Annotated[
 Inverse = Annotated[bool, typer.Option("--inverse", help="All queues but these.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 QueueFile = Annotated[
-    Path | None, typer.Option("--file", "-f", metavar="FILE", help="YAML or JSON file of a Queue; - reads stdin.")
+    Path | None,
+    typer.Option("--file", "-f", metavar="FILE", help="YAML or JSON file of a Queue or RetryPolicy; - reads stdin."),
 ]
 
 
 @groups.create.callback()
 @command_function
 def create_from_file(session: Session, file: QueueFile = None, *, dry_run: DryRun = False) -> None:
-    """Create a queue, by flags or from a file.
+    """Create a queue or a retry policy, by flags or from a file.
 
-    A queue that exists already is replaced as a whole.
+    One that exists already is replaced as a whole.
     """
     if file is None:
         raise CommandFailed("nothing to create: give a file (-f FILE) or a noun (create queue NAME)", ExitStatus.USAGE)
-    queue = queue_of_file(file)
+    given = manifests.manifest(file, (KIND, retry_policies.KIND))
+    if given.kind == retry_policies.KIND:
+        retry_policies.create(session, retry_policies.policy_of_file(given), dry_run=dry_run)
+        return
+    queue = queue_of_file(given)
     if dry_run:
         render.line(f"Would create queue {render.printable(queue.name)} (dry run)")
         return
@@ -180,7 +185,8 @@ def get_queues(
     chosen = selection.chosen_queues(
         session, names or (), selection.parts(match_labels), inverse=inverse, only_cordoned=only_cordoned
     )
-    listing = {"apiVersion": API_VERSION, "kind": "QueueList", "items": [queue_document(queue) for queue in chosen]}
+    items = [queue_document(queue) for queue in chosen]
+    listing = {"apiVersion": manifests.API_VERSION, "kind": "QueueList", "items": items}
     render.emit(session.output, listing, lambda: _listing(chosen))
 
 
@@ -274,25 +280,15 @@ def _fetched(session: Session, name: str) -> Any:
     return connection.call(connection.submit_service.GetQueue, request, deadline_s=LISTING_DEADLINE_S)
 
 
-def queue_of_file(path: Path) -> Any:
+def queue_of_file(given: manifests.Manifest) -> Any:
     """The queue that a file describes, as an API message.
 
     Raises:
-        CommandFailed: the file is broken, of another kind, or holds fields that a queue does not have.
+        CommandFailed: it holds fields that a queue does not have.
     """
     from armada_client.armada import submit_pb2
 
-    from armada.cli import documents
-
-    source = documents.source_name(path)
-    document, count = documents.read_document(path)
-    if count > 1:
-        render.warning(f"{source} holds {count} documents; only the first is read")
-    version, kind = document.pop("apiVersion", ""), document.pop("kind", "")
-    if version != API_VERSION:
-        raise CommandFailed(f"{source}: apiVersion must be {API_VERSION}, not {version!r}", ExitStatus.USAGE)
-    if kind not in KINDS:
-        raise CommandFailed(f"{source}: kind must be one of {', '.join(KINDS)}, not {kind!r}", ExitStatus.USAGE)
+    document, source = dict(given.fields), given.source
     for ignored in ("userOwners", "groupOwners"):
         if document.pop(ignored, None) is not None:
             render.warning(f"{source}: {ignored} is not read from files; give `permissions` instead")
@@ -307,7 +303,7 @@ def queue_of_file(path: Path) -> Any:
 def queue_document(queue: Any) -> dict[str, Any]:
     """The queue as a file describes it: what is unset or zero is left out."""
     document: dict[str, Any] = manifests.document(queue)
-    return {"apiVersion": API_VERSION, "kind": "Queue", **document}
+    return {"apiVersion": manifests.API_VERSION, "kind": KIND, **document}
 
 
 def _told(session: Session, queue: Any, text: str) -> None:

@@ -20,6 +20,9 @@ CORDON_NODES: Final = "cordon_nodes"
 EXECUTE_JOBS: Final = "execute_jobs"
 UPDATE_EXECUTOR_SETTINGS: Final = "update_executor_settings"
 
+CREATE_RETRY_POLICY: Final = "create_retry_policy"
+UPDATE_RETRY_POLICY: Final = "update_retry_policy"
+DELETE_RETRY_POLICY: Final = "delete_retry_policy"
 ALL_PERMISSIONS: Final = frozenset(
     {
         SUBMIT_ANY,
@@ -33,9 +36,9 @@ ALL_PERMISSIONS: Final = frozenset(
         CORDON_NODES,
         EXECUTE_JOBS,
         UPDATE_EXECUTOR_SETTINGS,
-        "create_retry_policy",
-        "update_retry_policy",
-        "delete_retry_policy",
+        CREATE_RETRY_POLICY,
+        UPDATE_RETRY_POLICY,
+        DELETE_RETRY_POLICY,
     }
 )
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -50,7 +51,7 @@ def create(at: Situation, request: QueueRequest) -> Sequences:
     """Create a queue, or replace the one of its name; raises PermissionDenied, InvalidRequest."""
     require(at.caller, CREATE_QUEUE, f"create queue {shortened(request.queue.name)}")
     queue = with_owners(owned_by(at.caller, request))
-    _check(queue, at.submission)
+    _check(at, queue)
     return (JobSetEvents("", "", (QueueCreated(at_ms=at.now_ms, queue=queue),)),)
 
 
@@ -58,13 +59,15 @@ def update(at: Situation, request: QueueRequest) -> Sequences:
     """Replace a queue's settings; an unknown one is created. Raises PermissionDenied, InvalidRequest."""
     require(at.caller, CREATE_QUEUE, f"update queue {shortened(request.queue.name)}")
     queue = with_owners(request)
-    _check(queue, at.submission)
+    _check(at, queue)
     kind = QueueUpdated if queue.name in at.ledger.queues else QueueCreated
     return (JobSetEvents("", "", (kind(at_ms=at.now_ms, queue=queue),)),)
 
 
-def _check(queue: Queue, policy: SubmissionPolicy) -> None:
-    if fault := next(_faults(queue, policy), ""):
+def _check(at: Situation, queue: Queue) -> None:
+    unknown = [name for name in queue.retry_policies if name not in at.ledger.retry_policies]
+    missing = [f"there is no retry policy {', '.join(map(shortened, unknown))}"] if unknown else []
+    if fault := next(chain(_faults(queue, at.submission), missing), ""):
         raise InvalidRequest(f"queue {shortened(queue.name)}: {fault}")
 
 
@@ -80,8 +83,6 @@ def _faults(queue: Queue, policy: SubmissionPolicy) -> Iterator[str]:
     for key, value in queue.labels.items():
         if not key or not value:
             yield f"label {shortened(key)} has an empty key or value"
-    if queue.retry_policies:
-        yield f"there is no retry policy {', '.join(map(shortened, queue.retry_policies))}"
     yield from _size_faults(queue, policy)
 
 

@@ -1,0 +1,1 @@
+"""Verbs of operators: retry policies, executors, nodes."""

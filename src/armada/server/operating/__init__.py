@@ -1,0 +1,1 @@
+"""Services for operators: retry policies, executors, nodes."""

@@ -1,0 +1,1 @@
+"""Messages of the services for operators: retry policies, executors, nodes."""
