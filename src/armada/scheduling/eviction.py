@@ -29,11 +29,14 @@ def evict_by_fairness(snapshot: PoolSnapshot, board: Board, protected: Flags) ->
     return np.flatnonzero(marked).astype(np.int32)
 
 
-def evict_oversubscribed(snapshot: PoolSnapshot, board: Board) -> Rows:
-    """Evict for the second pass; return the jobs, queue by queue in serving order, those of this round last."""
+def evict_oversubscribed(snapshot: PoolSnapshot, board: Board, *, spares_overfull: bool = False) -> Rows:
+    """Evict for the second pass; return the jobs, queue by queue in serving order, those of this round last.
+
+    `spares_overfull` leaves nodes alone that were overfull before the round.
+    """
     marked = np.zeros(len(board.jobs.node), np.uint8)
     can_evict = evictable(snapshot, board.jobs)
-    if not mark_oversubscribed(board.jobs, board.shapes, board.nodes, can_evict, marked):
+    if not mark_oversubscribed(board.jobs, board.shapes, board.nodes, can_evict, marked, spares_overfull):
         return np.zeros(0, np.int32)
     _evict(board, can_evict, marked)
     evicted = np.flatnonzero(marked)
@@ -41,9 +44,10 @@ def evict_oversubscribed(snapshot: PoolSnapshot, board: Board) -> Rows:
 
 
 def is_oversubscribed(snapshot: PoolSnapshot, board: Board) -> bool:
-    """Say whether a node has given out more than it has at a priority at which a job could be evicted."""
+    """Say whether a node that was not overfull gave out more than it has, at a priority of jobs that can be evicted."""
     marked = np.zeros(len(board.jobs.node), np.uint8)
-    return mark_oversubscribed(board.jobs, board.shapes, board.nodes, evictable(snapshot, board.jobs), marked)
+    can_evict = evictable(snapshot, board.jobs)
+    return mark_oversubscribed(board.jobs, board.shapes, board.nodes, can_evict, marked, spares_overfull=True)
 
 
 def evict_again(board: Board, evicted: Rows) -> None:

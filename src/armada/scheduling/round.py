@@ -103,7 +103,7 @@ def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> Rows:
     evict_again(board, evicted)
     for _ in range(REPAIRS):
         _draw(snapshot, board, highest_first(board.jobs, evicted), tuning, second_pass=True)
-        evicted = evict_oversubscribed(snapshot, board)
+        evicted = evict_oversubscribed(snapshot, board, spares_overfull=True)
         if not len(evicted):
             return first
     board.jobs.state[evicted] = codes.LOST

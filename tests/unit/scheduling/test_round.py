@@ -4,6 +4,7 @@ import pytest
 
 from armada.model.fleet import ClassLimit, Taint
 from armada.model.jobs import SelectorRequirement, Toleration
+from armada.model.policy import FloatingResource
 from armada.scheduling.decisions import Termination
 from armada.scheduling.round import schedule, warm_up
 from armada.scheduling.snapshot import PoolSnapshot
@@ -156,6 +157,13 @@ def test_an_overfull_node_keeps_its_jobs_and_gets_no_more() -> None:
     decided = setting.decide()
     assert decided.placed == {f"B{n}": "b" for n in range(4)}
     assert decided.out == {}
+
+
+def test_an_overfull_node_does_not_shelter_from_other_limits() -> None:
+    floating = policy(protected_fraction=9.0, floating_resources=(FloatingResource("licence", "1", {"p": "2"}),))
+    setting = Setting(policy=floating, nodes=[node("a", 2)])
+    setting.add("A", 3, node="a", more={"licence": "1"})
+    assert setting.decide().out == {"A2": ("DISPLACED", None)}
 
 
 def test_unschedulable_nodes_are_left_out_unless_they_hold_jobs() -> None:

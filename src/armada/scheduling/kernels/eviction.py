@@ -28,15 +28,19 @@ def mark_unprotected(jobs: Jobs, shapes: Shapes, protected: Flags, can_evict: Fl
 
 
 @kernel
-def mark_oversubscribed(jobs: Jobs, shapes: Shapes, nodes: Nodes, can_evict: Flags, marked: Flags) -> bool:
+def mark_oversubscribed(
+    jobs: Jobs, shapes: Shapes, nodes: Nodes, can_evict: Flags, marked: Flags, spares_overfull: bool
+) -> bool:
     """Mark jobs bound at exactly a bucket of which their node has given out more than it has. Say if there are any.
 
-    Nodes that were overfull before the round are left alone: their jobs would only return.
+    `spares_overfull` leaves nodes alone that were overfull before the round: they stay so, whoever returns.
     """
     any_marked = False
     for job in range(jobs.node.shape[0]):
         node = jobs.node[job]
-        if node < 0 or nodes.overfull[node] or jobs.state[job] != codes.RUNS or not can_evict[job]:
+        if node < 0 or jobs.state[job] != codes.RUNS or not can_evict[job]:
+            continue
+        if spares_overfull and nodes.overfull[node]:
             continue
         if not shapes.preemptible[shapes.class_row[jobs.shape[job]]]:
             continue
