@@ -20,6 +20,8 @@ from tests.unit.simulation.whatif import fleet, node, queue, template, workload
 EXAMPLES = REPOSITORY / "docs" / "examples" / "simulation"
 FILES = ["jobs.parquet", "queue_length.png", "queue_stats.parquet", "report.html", "share.png", "utilisation.png"]
 
+pytestmark = pytest.mark.timeout(400)  # whoever comes first may have to compile the kernels
+
 
 def write(file: Path, values: Any) -> Path:
     file.write_text(yaml.safe_dump(values), encoding="utf-8")
@@ -79,7 +81,6 @@ def test_units_stand_in_the_files(tmp_path: Path) -> None:
     assert str(schema.field("num_evicted").type) == "int32"
 
 
-@pytest.mark.timeout(400)  # the second process may have to compile the kernels first
 def test_the_same_seed_gives_the_same_bytes_in_any_process(tmp_path: Path) -> None:
     arguments = ["--clusters", str(EXAMPLES / "clusters.yaml"), "--workloads", str(EXAMPLES / "workload.yaml")]
     arguments += ["--enableFastForward", "--seed", "11"]

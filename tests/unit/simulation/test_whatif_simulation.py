@@ -21,6 +21,8 @@ from tests.unit.simulation.whatif import (
     workload,
 )
 
+pytestmark = pytest.mark.timeout(400)  # whoever comes first may have to compile the kernels
+
 
 def test_one_job_is_scheduled_at_the_epoch_and_takes_its_time() -> None:
     simulation, ticks = finished(fleet(), workload(queue("a", template(cpu="2", minutes=6, jobSet="s", id="t"))))
@@ -52,7 +54,7 @@ def test_rounds_take_place_at_every_cycle_or_only_after_changes() -> None:
     fast, _ = finished(fleet(), jobs, cycle_ms=10_000, fast_forward=True)
     assert [row["ts"] for row in rounds(slow)] == [10.0 * cycle for cycle in range(60)]
     assert [row["ts"] for row in rounds(fast)] == [0.0, 10.0]
-    assert slow.results.jobs.columns == fast.results.jobs.columns
+    assert rows(slow) == rows(fast)
 
 
 def test_a_job_that_comes_between_rounds_waits_for_the_next() -> None:
@@ -144,6 +146,25 @@ def test_preempted_jobs_come_again_after_the_workflow_delay_and_take_as_long() -
     assert (simulation.resubmitted, simulation.done, ticks[-1].total) == (2, 6, 6)
     [round_] = rounds(simulation, ts=60.0, queue="a")
     assert (round_["num_preempted"], round_["num_evicted"], round_["allocated_cpu"]) == (2, 4, 2.0)
+
+
+def test_preempted_jobs_that_are_to_wait_keep_their_id_and_have_a_row_for_each_run() -> None:
+    patient = template(4, minutes=10)
+    patient["requirements"]["annotations"] = {"armadaproject.io/requeuePreempted": "true"}
+    simulation, ticks = finished(
+        fleet(node(cpu="4")),
+        workload(queue("a", patient), queue("b", template(2, minutes=5, earliestSubmitTime="1m"))),
+        fast_forward=True,
+    )
+    lost, won = rows(simulation, queue="a", state="PREEMPTED"), rows(simulation, queue="a", state="SUCCEEDED")
+    assert len(lost) == 2
+    again = [row for row in won if row["scheduled_time"] > 0.0]
+    assert [row["job_id"] for row in again] == sorted(row["job_id"] for row in lost)
+    assert [(row["submitted_time"], row["scheduled_time"], row["finished_time"]) for row in again] == [
+        (0.0, 360.0, 960.0)
+    ] * 2
+    assert len({row["run_id"] for row in lost + won}) == 6
+    assert (simulation.resubmitted, ticks[-1].done) == (0, 6)
 
 
 def test_the_pending_delay_is_part_of_the_time_on_a_node() -> None:
@@ -253,7 +274,7 @@ def test_taints_selectors_and_affinity_are_those_of_a_server() -> None:
 
 
 def test_same_seed_same_results_another_seed_others() -> None:
-    def results(seed: int) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    def results(seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         random = template(20, cpu="1", runtimeDistribution={"minimum": "30s", "tailMean": "5m"})
         other = template(20, cpu="2", earliestSubmitTime="2m", runtimeDistribution={"tailMean": "3m"})
         simulation, _ = finished(
@@ -266,10 +287,11 @@ def test_same_seed_same_results_another_seed_others() -> None:
             seed=seed,
             fast_forward=True,
         )
-        return simulation.results.jobs.columns, simulation.results.queues.columns
+        return rows(simulation), rounds(simulation)
 
     assert results(5) == results(5)
-    assert results(5)[0]["finished_time"] != results(6)[0]["finished_time"]
+    ends = [[row["finished_time"] for row in results(seed)[0]] for seed in (5, 6)]
+    assert ends[0] != ends[1]
 
 
 def test_another_template_does_not_shift_what_is_drawn() -> None:

@@ -7,6 +7,7 @@ import yaml
 from armada.model.fleet import PriorityClass
 from armada.model.policy import SchedulingPolicy
 from armada.simulation.whatif.reading import read_fleet_spec, read_workload_spec
+from armada.simulation.whatif.results import Table
 from armada.simulation.whatif.simulation import Pace, Simulation, Tick
 from armada.simulation.whatif.specs import WorkloadSpec
 
@@ -74,13 +75,20 @@ def finished(*parts: Any, **named: Any) -> tuple[Simulation, list[Tick]]:
 
 def rows(simulation: Simulation, **wanted: Any) -> list[dict[str, Any]]:
     """The jobs whose columns have the wanted values."""
-    columns = simulation.results.jobs.columns
-    found = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    found = table_rows(simulation.results.jobs)
     return [row for row in found if all(row[key] == value for key, value in wanted.items())]
 
 
 def rounds(simulation: Simulation, **wanted: Any) -> list[dict[str, Any]]:
     """The rows of queues at rounds whose columns have the wanted values."""
-    columns = simulation.results.queues.columns
-    found = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    found = table_rows(simulation.results.queues)
     return [row for row in found if all(row[key] == value for key, value in wanted.items())]
+
+
+def table_rows(table: Table) -> list[dict[str, Any]]:
+    """A table row by row, with None for what is not known."""
+    columns = table.columns
+    return [
+        {name: None if value != value else value for name, value in zip(columns, values, strict=True)}  # noqa: PLR0124 - NaN
+        for values in zip(*columns.values(), strict=True)
+    ]

@@ -1,6 +1,6 @@
 """Figures of a finished simulation: what the summary says, and the series that are plotted."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -53,16 +53,14 @@ class Panel(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 def summary(results: Results, resubmitted: int) -> Summary:
     """Sum up."""
-    jobs = results.jobs.columns
-    queues = np.array(jobs["queue"], np.str_)
-    states = np.array(jobs["state"], np.str_)
-    submitted = np.array(jobs["submitted_time"], np.float64)
-    leased = np.array([np.nan if each is None else each for each in jobs["scheduled_time"]], np.float64)
-    ended = np.array(jobs["finished_time"], np.float64)
-    cpus = np.array(jobs["cpu"], np.float64)
+    jobs = results.jobs
+    queues = np.array(jobs.texts("queue"), np.str_)
+    states = np.array(jobs.texts("state"), np.str_)
+    submitted, leased, ended = (jobs.numbers(f"{what}_time") for what in ("submitted", "scheduled", "finished"))
+    cpus = jobs.numbers("cpu")
     shares = _mean_shares(results)
     found = []
-    for queue in sorted(set(jobs["queue"]) | set(results.lengths.columns["queue"])):
+    for queue in sorted(set(jobs.texts("queue")) | set(results.lengths.texts("queue"))):
         own = queues == queue
         ran = own & ~np.isnan(leased)
         waits = leased[ran] - submitted[ran]
@@ -85,7 +83,7 @@ def summary(results: Results, resubmitted: int) -> Summary:
         )
     return Summary(
         queues=tuple(found),
-        end_s=max((float(end) for end in (*results.lengths.columns["ts"][-1:], ended.max(initial=0.0))), default=0.0),
+        end_s=float(max(results.lengths.numbers("ts").max(initial=0.0), ended.max(initial=0.0))),
         rounds=results.rounds,
         resubmitted=resubmitted,
         utilisation=tuple(
@@ -137,36 +135,35 @@ def utilisation(results: Results) -> list[Panel]:
 
 def lengths(results: Results) -> Panel:
     """Return the numbers of waiting jobs."""
-    columns = results.lengths.columns
-    seconds = _times(results)
-    queues, grid = _grid(seconds, columns["ts"], columns["queue"], {"queued": columns["queued"]})
+    table, seconds = results.lengths, _times(results)
+    values = {"queued": table.numbers("queued")}
+    queues, grid = _grid(seconds, table.numbers("ts"), np.array(table.texts("queue"), np.str_), values)
     return Panel(title="waiting jobs", is_fraction=False, seconds=seconds, lines=_named(queues, grid["queued"]))
 
 
 def _pools(results: Results, names: tuple[str, ...]) -> list[tuple[str, Floats, list[str], dict[str, Floats]]]:
-    columns, seconds = results.queues.columns, _times(results)
-    pools = np.array(columns["pool"], np.str_)
+    table, seconds = results.queues, _times(results)
+    pools, queues = (np.array(table.texts(name), np.str_) for name in ("pool", "queue"))
     found = []
-    for pool in sorted(set(columns["pool"])):
-        rows = np.flatnonzero(pools == pool).tolist()
-        of_pool = {name: [columns[name][row] for row in rows] for name in ("ts", "queue", *names)}
-        values = {name: of_pool[name] for name in names}
-        found.append((pool, seconds, *_grid(seconds, of_pool["ts"], of_pool["queue"], values)))
+    for pool in sorted(set(table.texts("pool"))):
+        rows = np.flatnonzero(pools == pool)
+        values = {name: table.numbers(name)[rows] for name in names}
+        found.append((pool, seconds, *_grid(seconds, table.numbers("ts")[rows], queues[rows], values)))
     return found
 
 
 def _times(results: Results) -> Floats:
     """All times at which anything was noted: a pool has no rows when no queue has work there."""
-    times: Floats = np.unique(np.array(results.lengths.columns["ts"], np.float64))
+    times: Floats = np.unique(results.lengths.numbers("ts"))
     return times
 
 
 def _grid(
-    times: Floats, seconds: list[float], queues: list[str], values: dict[str, list[Any]]
+    times: Floats, seconds: Floats, queues: NDArray[np.str_], values: dict[str, Floats]
 ) -> tuple[list[str], dict[str, Floats]]:
     """Spread rows over times (T) and queues (Q): each value becomes [T, Q], 0 where there is no row."""
-    at = np.searchsorted(times, np.array(seconds, np.float64))
-    names, who = np.unique(np.array(queues, np.str_), return_inverse=True)
+    at = np.searchsorted(times, seconds)
+    names, who = np.unique(queues, return_inverse=True)
     grid = {}
     for name, column in values.items():
         grid[name] = np.zeros((len(times), len(names)))

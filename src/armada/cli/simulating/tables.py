@@ -4,17 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from armada.simulation.whatif.results import JOB_COLUMNS, QUEUE_COLUMNS, Results, Table
+from armada.simulation.whatif.results import Column, Results, Table
 
 JOBS_FILE: Final = "jobs.parquet"
 QUEUES_FILE: Final = "queue_stats.parquet"
 ROWS_PER_GROUP: Final = 1_000_000
 
-_TEXTS: Final = ("queue", "pool", "job_set", "job_id", "run_id", "priority_class", "state")
-_COUNTS: Final = ("exit_code", "num_scheduled", "num_preempted", "num_evicted")
 _UNITS: Final[Mapping[str, str]] = {
     "ts": "seconds since the beginning",
     "submitted_time": "seconds since the beginning",
@@ -30,24 +29,23 @@ _UNITS: Final[Mapping[str, str]] = {
 }
 
 
-def schema(names: tuple[str, ...]) -> Any:
-    """Return the Parquet schema of these columns; units stand in the fields' descriptions."""
-    return pa.schema([_field(name) for name in names])
-
-
-def _field(name: str) -> Any:
-    kind = pa.string() if name in _TEXTS else pa.int32() if name in _COUNTS else pa.float64()
+def _field(name: str, column: Column) -> Any:
+    """A column's name and type; its unit is the description."""
+    kind = pa.string() if isinstance(column, list) else pa.int32() if column.typecode == "i" else pa.float64()
     unit = _UNITS.get(name, "fraction of the pool" if name.endswith("_share") else "")
     return pa.field(name, kind, metadata={"description": unit} if unit else None)
 
 
 def write(results: Results, folder: Path) -> None:
     """Write both files."""
-    _write(results.jobs, JOB_COLUMNS, folder / JOBS_FILE)
-    _write(results.queues, QUEUE_COLUMNS, folder / QUEUES_FILE)
+    _write(results.jobs, folder / JOBS_FILE)
+    _write(results.queues, folder / QUEUES_FILE)
 
 
-def _write(table: Table, names: tuple[str, ...], file: Path) -> None:
-    kinds = schema(names)
-    columns = [pa.array(table.columns[name], kinds.field(name).type) for name in names]
-    pq.write_table(pa.table(columns, schema=kinds), file, row_group_size=ROWS_PER_GROUP)
+def _write(table: Table, file: Path) -> None:
+    schema = pa.schema([_field(name, column) for name, column in table.columns.items()])
+    columns = [
+        pa.array(column if isinstance(column, list) else np.asarray(column), field.type, from_pandas=True)
+        for field, column in zip(schema, table.columns.values(), strict=True)
+    ]
+    pq.write_table(pa.table(columns, schema=schema), file, row_group_size=ROWS_PER_GROUP)

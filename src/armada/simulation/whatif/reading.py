@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import yaml
@@ -75,6 +75,14 @@ class _Lenient(Section):
             if key not in self._read:
                 known = ", ".join(sorted(self._read))
                 self._remarks.append(f"{self.path(str(key))}: unknown, not looked at; known here are {known}")
+
+
+class _Requirements(NamedTuple):
+    requests: tuple[tuple[str, str], ...]
+    node_selector: tuple[tuple[str, str], ...]
+    tolerations: tuple[Toleration, ...]
+    affinity: tuple[AffinityTerm, ...] | None
+    annotations: tuple[tuple[str, str], ...]
 
 
 class _Reader:
@@ -169,19 +177,19 @@ class _Reader:
                 " it must divide number"
             )
         repeats, period_ms = section.get("repeat", self.closed(self._repeat), (1, 0))
-        requests, selector, tolerations, affinity = asked
         return TemplateSpec(
             id=section.get("id", text, ""),
             place=section.path("")[:-1],
             number=count,
             job_set=section.get("jobSet", text, ""),
             runtime=section.need("runtimeDistribution", self._delay),
-            requests=requests,
+            requests=asked.requests,
             queue_priority=section.get("queuePriority", _priority, 0),
             priority_class=section.get("priorityClassName", text, ""),
-            node_selector=selector,
-            tolerations=tolerations,
-            affinity=affinity,
+            node_selector=asked.node_selector,
+            tolerations=asked.tolerations,
+            affinity=asked.affinity,
+            annotations=asked.annotations,
             dependencies=section.get("dependencies", texts, ()),
             earliest_ms=section.get("earliestSubmitTime", self.length_ms, 0),
             after_dependencies_ms=section.get("earliestSubmitTimeFromDependencyCompletion", self.length_ms, 0),
@@ -194,15 +202,8 @@ class _Reader:
     def _repeat(self, section: Section) -> tuple[int, int]:
         return section.need("numTimes", _positive), section.need("period", self.length_ms)
 
-    def _requirements(
-        self, section: Section
-    ) -> tuple[
-        tuple[tuple[str, str], ...],
-        tuple[tuple[str, str], ...],
-        tuple[Toleration, ...],
-        tuple[AffinityTerm, ...] | None,
-    ]:
-        for inert in ("annotations", "labels", "priority", "preemptionPolicy", "schedulingResourceRequirements"):
+    def _requirements(self, section: Section) -> _Requirements:
+        for inert in ("labels", "priority", "preemptionPolicy", "schedulingResourceRequirements"):
             section.get(inert, _anything, None)
 
         def amounts(inner: Section) -> dict[str, str]:
@@ -213,11 +214,12 @@ class _Reader:
         if not requests:
             path = section.path("resourceRequirements.requests")
             raise InvalidRequest(f"{path} is missing: say what a job asks for, such as {{cpu: 1, memory: 1Gi}}")
-        return (
-            tuple(sorted(requests.items())),
-            tuple(sorted(section.get("nodeSelector", _labels, {}).items())),
-            section.get("tolerations", listed(reading.toleration), ()),
-            section.get("affinity", _affinity, None),
+        return _Requirements(
+            requests=tuple(sorted(requests.items())),
+            node_selector=tuple(sorted(section.get("nodeSelector", _labels, {}).items())),
+            tolerations=section.get("tolerations", listed(reading.toleration), ()),
+            affinity=section.get("affinity", _affinity, None),
+            annotations=tuple(sorted(section.get("annotations", _labels, {}).items())),
         )
 
     # -- lengths of time ----------------------------------------------------------------------------------------------

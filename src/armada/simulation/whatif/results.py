@@ -3,11 +3,14 @@
 Times are virtual milliseconds; amounts are plain floats: cpus, bytes, pieces.
 """
 
+import math
+from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from armada.model.resources import NANO_PER_UNIT, parse_quantity
 from armada.scheduling.decisions import Decisions
@@ -72,20 +75,41 @@ QUEUE_COLUMNS: Final = (
 LENGTH_COLUMNS: Final = ("ts", "queue", "queued", "running")
 
 
+_TEXTS: Final = ("queue", "job_set", "job_id", "run_id", "priority_class", "state", "pool")
+_COUNTS: Final = ("exit_code", "num_scheduled", "num_preempted", "num_evicted", "queued", "running")
+
+Column: TypeAlias = "list[str] | array[float] | array[int]"
+
+
 class Table:
-    """Rows by column. Each column is a list; all are equally long."""
+    """Rows by column: texts in lists, counts and amounts in arrays. An amount that is not known is NaN."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.columns: dict[str, list[Any]] = {name: [] for name in names}
-        self._lists = tuple(self.columns.values())
+        self.columns: dict[str, Any] = {name: _column(name) for name in names}
+        self._appends = tuple(column.append for column in self.columns.values())
 
     def __len__(self) -> int:
-        return len(self._lists[0])
+        return len(next(iter(self.columns.values())))
 
     def add(self, *values: Any) -> None:
         """Add a row, in the order of the columns."""
-        for column, value in zip(self._lists, values, strict=True):
-            column.append(value)
+        for append, value in zip(self._appends, values, strict=True):
+            append(value)
+
+    def texts(self, name: str) -> list[str]:
+        """Return a column of texts."""
+        column: list[str] = self.columns[name]
+        return column
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Return a column of numbers."""
+        return np.array(self.columns[name], np.float64)
+
+
+def _column(name: str) -> Column:
+    if name in _TEXTS:
+        return []
+    return array("i") if name in _COUNTS else array("d")
 
 
 class Results:
@@ -113,7 +137,7 @@ class Results:
             0 if end.state == SUCCEEDED else 1,
             end.state,
             end.submitted_ms / 1_000,
-            None if end.leased_ms is None else end.leased_ms / 1_000,
+            math.nan if end.leased_ms is None else end.leased_ms / 1_000,
             end.ended_ms / 1_000,
         )
 

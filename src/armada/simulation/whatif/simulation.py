@@ -8,7 +8,7 @@ let go of ended runs as soon as the cycle is over.
 
 import heapq
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -22,6 +22,7 @@ from armada.model.events import (
     JobCancelled,
     JobPreempted,
     JobRejected,
+    JobRequeued,
     JobSetEvents,
     JobsSubmitted,
     JobSucceeded,
@@ -70,6 +71,13 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
     total: int
 
 
+class _Run(NamedTuple):
+    """A run that will start and end, unless its job is preempted before."""
+
+    job: LiveJob
+    run_id: str
+
+
 class Simulation:
     """One workload on one fleet. Walk through `ticks` to run it; then `results` has everything.
 
@@ -97,13 +105,14 @@ class Simulation:
             round_delay_ms=0, schedule_period_ms=pace.cycle_ms, fleet_settle_ms=0, rounds_without_jobs=True
         )
         self._leader = Leader(self._policy, cadence, _LEADER, 0)
-        self._heap: list[tuple[int, int, Batch | Work | LiveJob]] = []
-        self._starts: list[tuple[int, int, LiveJob]] = []
+        self._heap: list[tuple[int, int, Batch | Work | _Run]] = []
+        self._starts: list[tuple[int, int, _Run]] = []
         self._foreseen = 0
         self._live: dict[str, LiveJob] = {}
         self._endings: list[JobSetEvents] = []
         self._submissions: list[JobSetEvents] = []
         self._to_release: list[str] = []
+        self._of_cycle: list[Entry] = []
         self._preempted: list[LiveJob] = []
         self._running = 0
         self.total = workload.job_count
@@ -161,7 +170,7 @@ class Simulation:
 
     # -- what happens by itself ---------------------------------------------------------------------------------------
 
-    def _foresee(self, at_ms: int, subject: Batch | Work | LiveJob) -> None:
+    def _foresee(self, at_ms: int, subject: Batch | Work | _Run) -> None:
         """Foresee that a batch or a repeat of a template is submitted, or that a job ends."""
         self._foreseen += 1
         heapq.heappush(self._heap, (at_ms, self._foreseen, subject))
@@ -173,11 +182,11 @@ class Simulation:
     def _catch_up(self, now_ms: int) -> None:
         """Let everything happen that is due by now, and make it facts."""
         while self._starts and self._starts[0][0] <= now_ms:
-            at_ms, _, job = heapq.heappop(self._starts)
-            self._start(job, at_ms)
+            at_ms, _, run = heapq.heappop(self._starts)
+            self._start(run, at_ms)
         while self._heap and self._heap[0][0] <= now_ms:
             at_ms, _, subject = heapq.heappop(self._heap)
-            if isinstance(subject, LiveJob):
+            if isinstance(subject, _Run):
                 self._succeed(subject, at_ms)
             else:
                 self._submit(subject, at_ms)
@@ -198,14 +207,20 @@ class Simulation:
         self._submissions += [JobSetEvents(batch.work.queue, spec.job_set, (fact,)) for fact in facts]
         self._live.update((job.job_id, job) for job in jobs)
 
-    def _start(self, job: LiveJob, at_ms: int) -> None:
-        if job.job_id in self._live:
+    def _start(self, run: _Run, at_ms: int) -> None:
+        job = run.job
+        if self._goes_on(run):
             started = RunStarted(at_ms=at_ms, job_id=job.job_id, run_id=job.run_id)
             self._endings.append(JobSetEvents(job.work.queue, job.work.spec.job_set, (started,)))
 
-    def _succeed(self, job: LiveJob, at_ms: int) -> None:
-        if job.job_id not in self._live:
-            return  # preempted meanwhile
+    def _goes_on(self, run: _Run) -> bool:
+        """Say if a run has not been preempted meanwhile."""
+        return run.job.job_id in self._live and run.job.run_id == run.run_id
+
+    def _succeed(self, run: _Run, at_ms: int) -> None:
+        job = run.job
+        if not self._goes_on(run):
+            return
         ended = RunSucceeded(at_ms=at_ms, job_id=job.job_id, run_id=job.run_id)
         succeeded = JobSucceeded(at_ms=at_ms, job_id=job.job_id)
         self._endings.append(JobSetEvents(job.work.queue, job.work.spec.job_set, (ended, succeeded)))
@@ -225,7 +240,11 @@ class Simulation:
         self._foresee_work(work, earliest_ms + self._fleet.workflow_delay.drawn(self._workflow_delays))
 
     def _end(self, job: LiveJob, state: str, at_ms: int) -> None:
+        """Note that a job has ended, and take it out."""
         del self._live[job.job_id]
+        self._note_end(job, state, at_ms)
+
+    def _note_end(self, job: LiveJob, state: str, at_ms: int) -> None:
         self._running -= job.leased_ms is not None
         self.results.end_job(
             JobEnd(
@@ -257,6 +276,10 @@ class Simulation:
                 leased, preempted = leased + won, preempted + lost
             else:
                 break
+        # Only now: else what the cycle itself did would begin another one, at the same time.
+        for entry in self._of_cycle:
+            self._leader.notice(entry, now_ms)
+        self._of_cycle.clear()
         self._append(merged_sequences(self._endings), now_ms)
         self._endings.clear()
         self._release(now_ms)
@@ -286,10 +309,12 @@ class Simulation:
             void = self._ledger.void_rows(entry.position)
             if void:
                 raise AssertionError(f"the ledger took {entry.events[max(min(void)[0], 0)]} for no fact")
-            self._leader.notice(entry, now_ms)
             if epoch:
+                self._of_cycle.append(entry)
                 for event in entry.events:
                     self._obey(event, now_ms)
+            else:
+                self._leader.notice(entry, now_ms)
 
     def _obey(self, event: Event, now_ms: int) -> None:
         """Do what follows from a decision of the leader."""
@@ -300,6 +325,11 @@ class Simulation:
             self._to_release.append(job.run_id)
             self._end(job, PREEMPTED, now_ms)
             self._preempted.append(job)
+        elif isinstance(event, JobRequeued):
+            job = self._live[event.job_id]
+            self._to_release.append(job.run_id)
+            self._note_end(job, PREEMPTED, now_ms)
+            job.run_id, job.leased_ms = "", None
         elif isinstance(event, JobRejected):
             job = self._live[event.job_id]
             self.rejections.setdefault(job.work.spec.id, event.reason)
@@ -310,11 +340,12 @@ class Simulation:
         job.run_id, job.leased_ms = run_id, now_ms
         self._running += 1
         delay_ms = self._fleet.pending_delay.drawn(self._pending_delays)
-        self._foresee(now_ms + delay_ms + job.runtime_ms, job)
+        run = _Run(job, run_id)
+        self._foresee(now_ms + delay_ms + job.runtime_ms, run)
         confirmed: Event
         if delay_ms:
             confirmed = RunPending(at_ms=now_ms, job_id=job.job_id, run_id=run_id)
-            heapq.heappush(self._starts, (now_ms + delay_ms, self._foreseen, job))
+            heapq.heappush(self._starts, (now_ms + delay_ms, self._foreseen, run))
         else:
             confirmed = RunStarted(at_ms=now_ms, job_id=job.job_id, run_id=run_id)
         self._endings.append(JobSetEvents(job.work.queue, job.work.spec.job_set, (confirmed,)))

@@ -88,6 +88,7 @@ class TemplateSpec(msgspec.Struct, frozen=True, kw_only=True):
     node_selector: tuple[tuple[str, str], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     affinity: tuple[AffinityTerm, ...] | None = None
+    annotations: tuple[tuple[str, str], ...] = ()
     dependencies: tuple[str, ...] = ()
     earliest_ms: int = 0
     after_dependencies_ms: int = 0

@@ -80,7 +80,7 @@ class Submitter:
         """
         self._jobs_made = 0
         self._gangs_made = 0
-        self._templates: dict[JobShape, JobTemplate] = {}
+        self._templates: dict[tuple[JobShape, tuple[tuple[str, str], ...]], JobTemplate] = {}
         self.works: dict[str, Work] = {}
         for queue in workload.queues:
             for spec in queue.templates:
@@ -112,16 +112,22 @@ class Submitter:
         if cardinality > 1:
             self._gangs_made += 1
             gang = GangSpec(f"{work.spec.id}-{self._gangs_made}", cardinality, work.spec.uniformity_label)
-            return JobTemplate(shape=work.shape, pod_spec=b"{}", namespace="default", gang=gang), gang.id
-        found = self._templates.get(work.shape)
+            return _template(work, gang), gang.id
+        key = (work.shape, work.spec.annotations)
+        found = self._templates.get(key)
         if found is None:
-            found = self._templates[work.shape] = JobTemplate(shape=work.shape, pod_spec=b"{}", namespace="default")
+            found = self._templates[key] = _template(work)
         return found, ""
 
     def _next_id(self, at_ms: int) -> str:
         """Return the next job id: a ULID of the virtual time and a running number."""
         self._jobs_made += 1
         return _written(at_ms, _TIME_DIGITS) + _written(self._jobs_made, _NUMBER_DIGITS)
+
+
+def _template(work: Work, gang: GangSpec | None = None) -> JobTemplate:
+    annotations = dict(work.spec.annotations)
+    return JobTemplate(shape=work.shape, pod_spec=b"{}", namespace="default", annotations=annotations, gang=gang)
 
 
 def _shape(spec: TemplateSpec, policy: SchedulingPolicy) -> JobShape:
