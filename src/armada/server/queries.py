@@ -149,19 +149,19 @@ class ReportingService(ReportingServicer):
 
     async def GetSchedulingReport(self, request: Any, context: Context) -> Any:
         await self._authenticator.caller(context)
-        ledger = self._replica.ledger
+        ledger, verbosity = self._replica.ledger, request.verbosity
         match request.WhichOneof("filter"):
             case "most_recent_for_queue":
-                text = self._explaining.queue(ledger, request.most_recent_for_queue.queue_name)
+                text = self._explaining.queue(ledger, request.most_recent_for_queue.queue_name, verbosity)
             case "most_recent_for_job":
                 text = self._explaining.job(ledger, request.most_recent_for_job.job_id)
             case _:
-                text = self._explaining.pools(ledger)
+                text = self._explaining.pools(ledger, verbosity)
         return wire.scheduling_report(text)
 
     async def GetQueueReport(self, request: Any, context: Context) -> Any:
         await self._authenticator.caller(context)
-        return wire.queue_report(self._explaining.queue(self._replica.ledger, request.queue_name))
+        return wire.queue_report(self._explaining.queue(self._replica.ledger, request.queue_name, request.verbosity))
 
     async def GetJobReport(self, request: Any, context: Context) -> Any:
         await self._authenticator.caller(context)

@@ -460,7 +460,7 @@ def test_a_waiting_job_hears_what_the_nodes_have_against_it() -> None:
     driver.run()
     explaining, ledger = Explaining(driver.leader), driver.world.ledger
     assert "Pool default: no node has room for the job" in explaining.job(ledger, second)
-    assert f"Job {first} is leased on node n1 of executor east." == explaining.job(ledger, first)
+    assert explaining.job(ledger, first).startswith(f"Job {first} is leased on node n1 of executor east.\n")
     assert "not known, or has ended" in explaining.job(ledger, "x" * 26)
     assert "queue qa: share 1.000" in explaining.pools(ledger)
     assert "holds 1 cpu" in explaining.queue(ledger, "qa") or "cpu" in explaining.queue(ledger, "qa")

@@ -1,0 +1,1 @@
+"""Accounts of the latest rounds: as data, and in words."""

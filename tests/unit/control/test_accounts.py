@@ -1,0 +1,116 @@
+"""Accounts of rounds: the figures add up, and the words hold what was asked for."""
+
+import pytest
+
+from armada.control.accounts.figures import job_account, queue_account, round_account
+from armada.control.accounts.words import moment
+from armada.control.cycle import RoundReport
+from armada.control.explaining import Explaining
+from armada.scheduling.decisions import Method, Reason, Termination
+from tests.unit.control.test_cycle import Driver
+from tests.unit.control.world import gang_item, item, pod
+
+SOFT = pod(cpu="1", priorityClassName="armada-preemptible")
+
+
+def crowded() -> tuple[Driver, dict[str, tuple[str, ...]]]:
+    """Four cpus: one queue's two soft jobs lose theirs to an urgent gang of another, whose last job finds no room."""
+    driver = Driver()
+    driver.world.queue("qb")
+    driver.nodes("n1", "n2", cpu="2")
+    soft = driver.world.submit(*[item(SOFT) for _ in range(2)])
+    driver.run()
+    urgent = pod(cpu="2", priorityClassName="armada-urgent")
+    gang = driver.world.submit(*[gang_item("g", 2, urgent) for _ in range(2)], queue="qb")
+    late = driver.world.submit(*[item(urgent) for _ in range(3)], queue="qb")
+    driver.run()
+    return driver, {"soft": soft, "gang": gang, "late": late}
+
+
+@pytest.fixture(scope="module")
+def crowd() -> tuple[Driver, dict[str, tuple[str, ...]]]:
+    return crowded()
+
+
+def report_of(driver: Driver) -> RoundReport:
+    return driver.leader.reports["default"]
+
+
+def test_a_round_adds_up(crowd: tuple[Driver, dict[str, tuple[str, ...]]]) -> None:
+    driver, _ = crowd
+    report = report_of(driver)
+    account = round_account(report)
+    cpu = report.order.snapshot.rules.resources.index("cpu")
+    assert (account.pool, account.nodes, account.termination) == ("default", 2, Termination.COMPLETED)
+    assert account.started_ms <= account.finished_ms
+    assert account.capacity[cpu] == 4_000
+    assert (account.leased.jobs, account.leased.gangs, account.leased.total[cpu]) == (2, 1, 4_000)
+    assert (account.preempted.jobs, account.preempted.gangs, account.preempted.total[cpu]) == (2, 0, 2_000)
+    assert [queue.name for queue in account.queues] == ["qa", "qb"]
+    for queue in account.queues:
+        held = [sum(parts) for parts in zip(*queue.allocated_by_class.values(), strict=True)]
+        assert (held or [0] * len(account.capacity)) == list(queue.figures.allocated)
+    assert sum(queue.leased.jobs for queue in account.queues) == account.leased.jobs
+
+
+def test_a_queue_tells_its_losses_and_its_waiting_jobs(crowd: tuple[Driver, dict[str, tuple[str, ...]]]) -> None:
+    driver, ids = crowd
+    report = report_of(driver)
+    loser, winner = queue_account(report, "qa"), queue_account(report, "qb")
+    assert loser is not None
+    assert winner is not None
+    assert (loser.preempted.jobs, loser.optimised.jobs, loser.leased.jobs) == (2, 0, 0)
+    assert list(loser.preempted.by_class) == ["armada-preemptible"]
+    assert loser.allocated_by_class == {}
+    assert [(waiting.reason, waiting.jobs) for waiting in winner.waiting] == [(Reason.NO_FIT, 3)]
+    assert driver.world.ledger.job_at(winner.waiting[0].sample_row, report.order.as_of) in ids["late"]
+    assert (winner.unreached, queue_account(report, "nobody")) == (0, None)
+
+
+def test_a_job_hears_how_it_fared(crowd: tuple[Driver, dict[str, tuple[str, ...]]]) -> None:
+    driver, ids = crowd
+    report, ledger = report_of(driver), driver.world.ledger
+    found = {}
+    for name, (job_id, *_) in ids.items():
+        row = ledger.row_of(job_id, report.order.as_of)
+        assert row is not None
+        found[name] = job_account(report, row)
+    assert [account.outcome for account in found.values() if account] == ["preempted", "leased", "refused"]
+    leased, refused = found["gang"], found["late"]
+    assert leased is not None
+    assert refused is not None
+    assert leased.method in set(Method)
+    assert (leased.node_id[:5], leased.nodes) == ("east-", 2)
+    assert refused.exclusions == ("2 nodes could hold it but are in use",)
+    assert job_account(report, 10_000) is None
+
+
+def test_words_grow_with_verbosity(crowd: tuple[Driver, dict[str, tuple[str, ...]]]) -> None:
+    driver, ids = crowd
+    explaining, ledger = Explaining(driver.leader), driver.world.ledger
+    texts = [explaining.pools(ledger, verbosity) for verbosity in range(4)]
+    assert [len(text) for text in texts] == sorted(len(text) for text in texts)
+    assert "queues with preempted jobs: qa" in texts[0]
+    assert "leased 2 jobs (1 gang) with 128Mi memory, 4 cpu" in texts[0]
+    assert "armada-urgent: 128Mi memory, 4 cpu" not in texts[2]
+    assert "armada-urgent: 128Mi memory, 4 cpu" in texts[3]
+    queue = explaining.queue(ledger, "qb")
+    assert "3 jobs not placed: no node has room for the job" in queue
+    assert any(f"({job_id} and 2 more)" in queue for job_id in ids["late"])
+    assert "armada-urgent" in explaining.queue(ledger, "qb", 1)
+    job = explaining.job(ledger, ids["late"][0])
+    assert "Pool default: no node has room for the job\n" in job
+    assert "2 nodes could hold it but are in use" in job
+    assert "leased to node east-n" in explaining.job(ledger, ids["gang"][0])
+
+
+def test_a_job_that_no_round_has_seen_says_so() -> None:
+    driver = Driver()
+    (job_id,) = driver.world.submit(item())
+    assert "No round has" in Explaining(driver.leader).pools(driver.world.ledger)
+    assert "No round has looked at it yet" in Explaining(driver.leader).job(driver.world.ledger, job_id)
+    assert "No round has looked at queue 'qa' yet" in Explaining(driver.leader).queue(driver.world.ledger, "qa")
+
+
+def test_times_are_written_exactly() -> None:
+    assert moment(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
