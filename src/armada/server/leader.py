@@ -8,8 +8,7 @@ from typing import Final
 from armada.control.cycle import Leader, Step
 from armada.control.leasing import Roster
 from armada.control.outcome import RoundOrder
-from armada.eventlog.port import Checkpoint
-from armada.model.errors import EpochLost, LogFailed
+from armada.model.errors import EpochLost, LogFailed, LogFull, StartupRefused
 from armada.model.events import Entry
 from armada.runtime.supervision import Backoff
 from armada.runtime.telemetry import Log, Metrics
@@ -41,7 +40,8 @@ class LeaderLoop:
         self._metrics = metrics
         self._log = log
         self._news = asyncio.Event()
-        self._leading = asyncio.Event()
+        self._claimed = asyncio.Event()
+        self._refusal: LogFull | None = None
         self._clocks = (replica.now_ms(), time.monotonic())
         replica.on_entry(self._notice)
         replica.after_fold(self._news.set)
@@ -50,8 +50,14 @@ class LeaderLoop:
         self._leader.notice(entry, self._replica.now_ms())
 
     async def until_leading(self) -> None:
-        """Return once this replica leads."""
-        await self._leading.wait()
+        """Return once this replica leads.
+
+        Raises:
+            StartupRefused: the log is full or can't be written, so it can't lead.
+        """
+        await self._claimed.wait()
+        if self._refusal is not None:
+            raise StartupRefused(str(self._refusal)) from self._refusal
 
     async def run(self) -> None:
         """Lead until cancelled or deposed."""
@@ -61,7 +67,8 @@ class LeaderLoop:
             self._look_at_clocks()
             step = self._leader.step(self._replica.ledger, self._roster.heartbeats(), self._replica.now_ms())
             if self._leader.leads(self._replica.ledger):
-                self._leading.set()
+                self._refusal = None
+                self._claimed.set()
             try:
                 await self._carry_out(step)
                 backoff.reset()
@@ -70,6 +77,9 @@ class LeaderLoop:
                 self._leader.deposed()
                 return
             except LogFailed as error:
+                if isinstance(error, LogFull) and not self._claimed.is_set():
+                    self._refusal = error
+                    self._claimed.set()
                 wait_s = backoff.draw_s()
                 self._log.error("the log can't be written: trying again", reason=str(error), wait_s=round(wait_s, 2))
                 self._leader.interrupted(self._replica.ledger, self._replica.now_ms())
@@ -127,47 +137,3 @@ class LeaderLoop:
             )
         if outcome.sequences:
             await self._replica.append(outcome.sequences, epoch=epoch)
-
-
-class Checkpoints:
-    """Saves the ledger now and then, so that a start reads only what came later."""
-
-    def __init__(self, replica: Replica, *, entries: int, interval_s: float, log: Log) -> None:
-        self._replica = replica
-        self._entries = entries
-        self._interval_s = interval_s
-        self._log = log
-        self._saved = replica.ledger.position
-        self._due = asyncio.Event()
-        replica.after_fold(self._look)
-
-    def _look(self) -> None:
-        if self._replica.ledger.position - self._saved >= self._entries:
-            self._due.set()
-
-    async def run(self) -> None:
-        """Save when enough has happened, or when anything has and the interval is over."""
-        while True:
-            try:
-                async with asyncio.timeout(self._interval_s):
-                    await self._due.wait()
-            except TimeoutError:
-                pass
-            self._due.clear()
-            if self._replica.ledger.position > self._saved:
-                await self.save()
-
-    async def save(self) -> None:
-        """Save the ledger as it is now."""
-        ledger = self._replica.ledger
-        position = ledger.position
-        started = time.perf_counter()
-        payload = ledger.to_bytes()
-        packed_s = time.perf_counter() - started
-        try:
-            await self._replica.log.save_checkpoint(Checkpoint(position=position, payload=payload))
-        except LogFailed as error:
-            self._log.warning("the checkpoint could not be saved", reason=str(error))
-            return
-        self._saved = position
-        self._log.debug("checkpoint saved", position=position, size=len(payload), milliseconds=round(packed_s * 1_000))

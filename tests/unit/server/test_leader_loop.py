@@ -8,13 +8,14 @@ import pytest
 
 from armada.control.cycle import Cadence, Leader
 from armada.control.leasing import Roster
-from armada.model.errors import EpochLost, LogFailed, LogFull
+from armada.model.errors import EpochLost, LogFailed, LogFull, StartupRefused
 from armada.model.events import ExecutorReported, JobSetEvents, JobsSubmitted, QueueCordoned, QueueCreated
 from armada.model.fleet import Queue
 from armada.model.jobs import JobShape, JobTemplate, NewJob
 from armada.model.lifecycle import JobState
 from armada.runtime.telemetry import make_log
-from armada.server.leader import Checkpoints, LeaderLoop
+from armada.server.leader import LeaderLoop
+from armada.server.upkeep.checkpoints import Checkpoints
 from armada.state.ledger import Ledger
 from tests.unit.control.world import node
 from tests.unit.server.fakes import Followed
@@ -57,13 +58,22 @@ async def test_it_claims_the_lead(leading: Leading) -> None:
 
 
 async def test_a_failing_log_is_tried_again(leading: Leading) -> None:
-    leading.log.failure = LogFull("the disk is full")
+    leading.log.failure = LogFailed("the database is locked")
     task = asyncio.create_task(leading.loop.run())
     await asyncio.sleep(0.05)
     assert not leading.log.entries
     leading.log.failure = None
     async with asyncio.timeout(5):
         await leading.loop.until_leading()
+    await stopped(task)
+
+
+async def test_who_can_store_nothing_does_not_start(leading: Leading) -> None:
+    leading.log.failure = LogFull("the disk is full")
+    task = asyncio.create_task(leading.loop.run())
+    async with asyncio.timeout(5):
+        with pytest.raises(StartupRefused, match="the disk is full"):
+            await leading.loop.until_leading()
     await stopped(task)
 
 
