@@ -357,6 +357,46 @@ async def test_8_a_trimmed_log_goes_on(backend: Backend) -> None:
             await log.latest_checkpoint()
 
 
+# -- 9. Age goes by order ---------------------------------------------------------------------------------------------
+
+
+async def append_at(log: EventLog, *times_ms: int) -> None:
+    for time_ms in times_ms:
+        position = await log.last_position() + 1
+        await log.append(msgspec.structs.replace(batch(f"b{position}"), time_ms=time_ms))
+
+
+async def test_9_the_last_entry_before_a_time_is_found(log: EventLog) -> None:
+    assert await log.position_before(10) == 0
+    await append_at(log, 10, 20, 20, 30)
+    found = [await log.position_before(time_ms) for time_ms in (0, 10, 11, 20, 21, 30, 31, 2**62)]
+    assert found == [0, 0, 1, 1, 3, 3, 4, 4]
+
+
+async def test_9_entries_of_one_batch_are_of_one_age(log: EventLog) -> None:
+    await log.append(batch("b", "s", "t", "u"))  # time 7
+    await append_at(log, 8)
+    assert [await log.position_before(time_ms) for time_ms in (7, 8, 9)] == [0, 3, 4]
+
+
+async def test_9_a_clock_that_was_set_back_makes_no_entry_older_than_those_before_it(log: EventLog) -> None:
+    await append_at(log, 10, 50, 20, 20, 60)
+    assert [await log.position_before(time_ms) for time_ms in (15, 30, 50, 55, 70)] == [1, 1, 1, 4, 5]
+
+
+async def test_9_age_is_told_of_what_is_held(backend: Backend) -> None:
+    async with backend.open() as log:
+        await append_at(log, 50, 10, 20, 30)
+        await log.save_checkpoint(Checkpoint(position=4, payload=b"four"))
+        await log.trim(2)
+        found = [await log.position_before(time_ms) for time_ms in (5, 10, 15, 25, 100)]
+        assert found == [1, 1, 2, 3, 4]
+        if not backend.survives:
+            return
+    async with backend.open() as log:
+        assert [await log.position_before(time_ms) for time_ms in (5, 10, 15, 25, 100)] == found
+
+
 # -- besides ----------------------------------------------------------------------------------------------------------
 
 
@@ -380,7 +420,11 @@ async def test_a_closed_log_says_so(backend: Backend) -> None:
         await asyncio.sleep(0)
     with pytest.raises(LogFailed):
         await waiter
-    calls: list[Callable[[], Awaitable[Position]]] = [lambda: log.append(batch("b")), lambda: log.wait(0)]
+    calls: list[Callable[[], Awaitable[Position]]] = [
+        lambda: log.append(batch("b")),
+        lambda: log.wait(0),
+        lambda: log.position_before(1),
+    ]
     for call in calls:
         with pytest.raises(LogFailed):
             await call()

@@ -44,6 +44,7 @@ _READ: Final = "SELECT * FROM entries WHERE position > ? ORDER BY position LIMIT
 _READ_JOB_SET: Final = (
     "SELECT * FROM entries WHERE queue = ? AND job_set = ? AND position > ? ORDER BY position LIMIT ?"
 )
+_FIRST_SINCE: Final = "SELECT position FROM entries WHERE time_ms >= ? ORDER BY position LIMIT 1"
 _LAST_OF_BATCH: Final = "SELECT max(position) FROM entries WHERE batch_id = ?"
 _TRIM: Final = "DELETE FROM entries WHERE position IN (SELECT position FROM entries WHERE position < ? LIMIT ?)"
 
@@ -120,6 +121,15 @@ class LogDatabase:
         """Return the position of the first entry that is held, or 0 when there is none."""
         (position,) = self._connection.execute("SELECT min(position) FROM entries").fetchone()
         return position or 0
+
+    def position_before(self, time_ms: int) -> Position:
+        """Return the position before the first entry of this time or later; the last one when there is none.
+
+        A pass over the entries before it.
+        """
+        last, _ = self.head()  # first: what is appended from here on is not known to be old
+        found = self._connection.execute(_FIRST_SINCE, (time_ms,)).fetchone()
+        return last if found is None else min(last, found[0] - 1)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ The contract (one numbered test each in tests/contract/test_eventlog.py, run aga
 7. Leadership is in the log: a claim counts only if its epoch is the current one plus one, and an append that carries
    an older epoch is refused (`EpochLost`).
 8. The log is trimmed only below a checkpoint that has been read back and verified.
+9. Age goes by order: what lies behind an entry is never older than it, whatever the clocks of their authors said.
 """
 
 from collections.abc import Sequence
@@ -62,6 +63,14 @@ class EventLog(Protocol):
 
     async def last_position(self) -> Position:
         """The position of the last durable entry; 0 for an empty log."""
+        ...
+
+    async def position_before(self, time_ms: int) -> Position:
+        """The last position of which all entries that are held, up to and with it, were appended before `time_ms`.
+
+        That is right before the first entry of that time or later; the last position when there is none. An entry of a
+        clock that was set back does not count as older than those before it.
+        """
         ...
 
     async def save_checkpoint(self, checkpoint: Checkpoint) -> None:

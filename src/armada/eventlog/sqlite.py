@@ -283,6 +283,10 @@ class SqliteEventLog:
         self._bound_loop()
         return self._position
 
+    async def position_before(self, time_ms: int) -> Position:
+        """Return the position before the first entry of this time or later; the last one when there is none."""
+        return await self._reading(lambda database: database.position_before(time_ms))
+
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
     async def save_checkpoint(self, checkpoint: Checkpoint) -> None:

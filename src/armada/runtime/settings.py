@@ -61,6 +61,9 @@ class Settings(BaseSettings):
     max_streams: int = Field(2_000, ge=1, description="Event streams that may be open at once.")
     checkpoint_entries: int = Field(50_000, ge=100, description="Log entries between two checkpoints.")
     checkpoint_interval_s: int = Field(300, ge=1, description="Longest time between checkpoints while things change.")
+    event_retention_s: int = Field(
+        1_209_600, ge=60, description="Age at which entries leave the log, and with them the streams of job sets."
+    )
     history_retention_days: int = Field(42, ge=1, description="Age at which ended jobs leave the history.")
     shutdown_limit_ms: int = Field(10_000, ge=100, description="Time that an orderly stop may take.")
     submission: dict[str, Any] = Field(

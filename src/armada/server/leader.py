@@ -1,4 +1,4 @@
-"""The leader's loop: ask what is due, do it, ask again; and checkpoints of the ledger."""
+"""The leader's loop: ask what is due, do it, ask again."""
 
 import asyncio
 import time

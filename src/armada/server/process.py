@@ -24,13 +24,15 @@ from armada.scheduling.round import warm_up
 from armada.server.agents import AgentLink, Agents, ExecutorApiService
 from armada.server.authentication import Authenticator, refuse_open_doors
 from armada.server.following import Followers
-from armada.server.leader import Checkpoints, LeaderLoop
+from armada.server.leader import LeaderLoop
 from armada.server.operating.retries import RetryPolicyService
 from armada.server.pages import Page, address_text, health_application, metrics_application, port_refused
 from armada.server.queries import EventService, JobsService, LogService, LogSource, ReportingService
 from armada.server.replica import Replica
 from armada.server.submissions import Desk, QueueService, SubmitService
 from armada.server.templates import Templates
+from armada.server.upkeep.checkpoints import Checkpoints
+from armada.server.upkeep.trimming import Trimming
 from armada.state.ledger import Ledger
 from armada.views.history import History
 from armada.views.projector import Projector
@@ -118,6 +120,10 @@ class ControlPlane:
         self._supervisor.at_stop("checkpoint", checkpoints.save)
         self._supervisor.start("history", projector.run)
         self._supervisor.start("old history", self._prune)
+        self.trimming = Trimming(
+            self.replica, self._history, retention_s=self._settings.event_retention_s, log=self._log
+        )
+        self._supervisor.start("old entries", self.trimming.run)
         self._supervisor.start("checkpoints", checkpoints.run)
         await warming
         self._supervisor.start("lead", leading.run)
@@ -140,6 +146,12 @@ class ControlPlane:
         try:
             return Ledger.from_bytes(checkpoint.payload, self._rules.scheduling)
         except CorruptEntry as error:
+            held = await self._eventlog.read(0, 1)
+            if held and held[0].position > 1:
+                raise StartupRefused(
+                    f"the checkpoint can't be used ({error}), and the log was trimmed: it begins at entry "
+                    f"{held[0].position}. Start the release that wrote the checkpoint, or restore a backup"
+                ) from error
             self._log.warning("the checkpoint can't be used: reading the log from its beginning", reason=str(error))
             return Ledger(self._rules.scheduling)
 

@@ -58,4 +58,5 @@ class Templates:
         stored = await self._history.spec(position, index)
         if stored is None:
             raise CorruptEntry(f"no template was stored at position {position}, event {index}")
+        self._keep((position, index), stored)
         return stored

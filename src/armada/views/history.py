@@ -152,6 +152,10 @@ class History:
             if not future.done():
                 future.set_result(None)
 
+    async def settle(self) -> None:
+        """Return once what was stored so far would survive a power cut too. Raises sqlalchemy's DBAPIError."""
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._store.settle)
+
     async def reset(self) -> None:
         """Forget everything, so that the log is projected from its start."""
         await asyncio.get_running_loop().run_in_executor(self._writer, self._store.reset)

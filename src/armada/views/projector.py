@@ -93,6 +93,13 @@ class Projector:
     async def check(self) -> None:
         """Start from zero when the history was made from another log than this one."""
         history = self._history
+        held = await self._log.read(0, 1)
+        if held and held[0].position > history.position + 1:
+            structlog.get_logger(__name__).warning(
+                "the log was trimmed above what the history holds: it lacks the entries between",
+                history=history.position,
+                log_begins=held[0].position,
+            )
         if history.position == 0:
             return
         if history.position > await self._log.last_position():

@@ -162,5 +162,5 @@ def ensure(connection: Connection) -> None:
         except UnknownRevision as error:
             raise StartupRefused(
                 f"the history was written by a newer release (revision {found}, this one knows {REVISION}): "
-                "run that release, or move the file away and the history is rebuilt from the log",
+                "run that release, or move the file away and the history is rebuilt from what the log still holds",
             ) from error

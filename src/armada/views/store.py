@@ -43,7 +43,7 @@ _INSERTS: Final[dict[str, Callable[[Table], Any]]] = {"sqlite": sqlite.insert}
 
 _PRAGMAS: Final = (
     "PRAGMA journal_mode = WAL",
-    # A power cut may take the last transactions, rows and cursor together: they are projected again.
+    # A power cut may take the last transactions, rows and cursor together: they are projected again (see `settle`).
     "PRAGMA synchronous = NORMAL",
     f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}",
     "PRAGMA temp_store = MEMORY",
@@ -86,7 +86,7 @@ class Store:
             engine.dispose()
             raise StartupRefused(
                 f"the history {path} can't be opened ({error.orig}): check the folder's permissions and free space, "
-                "or move the file away and it is rebuilt from the log",
+                "or move the file away and it is rebuilt from what the log still holds",
             ) from error
         except StartupRefused:
             engine.dispose()
@@ -188,6 +188,20 @@ class Store:
             for table in (schema.run, schema.job, schema.spec, schema.job_set):
                 connection.execute(delete(table))
             connection.execute(update(schema.progress).values(position=0, batch_id=""))
+
+    def settle(self) -> None:
+        """Have all transactions so far on disk. Single ones are not synced, but a synced one takes them along."""
+        with self.engine.connect() as connection:
+            is_sqlite = self.engine.dialect.name == "sqlite"
+            if is_sqlite:
+                connection.exec_driver_sql("PRAGMA synchronous = FULL")
+            try:
+                connection.execute(update(schema.progress).values(position=schema.progress.c.position))
+                connection.commit()
+            finally:
+                if is_sqlite:
+                    connection.rollback()
+                    connection.exec_driver_sql("PRAGMA synchronous = NORMAL")
 
     def prune(self, before_ms: int, batch: int) -> int:
         """Remove up to `batch` jobs that ended before `before_ms`, with runs and what only they needed."""

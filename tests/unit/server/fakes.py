@@ -14,11 +14,15 @@ from armada.state.ledger import Ledger
 
 
 class MemoryLog:
-    """The log port on a list. `failure` is raised by appends while it is set; `reads` counts reads of entries."""
+    """The log port on a list. `failure` is raised by appends while it is set; `reads` counts reads of entries.
+
+    `trimmed` is what trimming was asked for; nothing goes.
+    """
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.checkpoints: list[Checkpoint] = []
+        self.trimmed: list[Position] = []
         self.failure: LogFailed | None = None
         self.reads = 0
         self._grown = asyncio.Event()
@@ -59,6 +63,10 @@ class MemoryLog:
     async def last_position(self) -> Position:
         return len(self.entries)
 
+    async def position_before(self, time_ms: int) -> Position:
+        young = (entry.position - 1 for entry in self.entries if entry.time_ms >= time_ms)
+        return next(young, len(self.entries))
+
     async def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         if self.failure is not None:
             raise self.failure
@@ -68,7 +76,9 @@ class MemoryLog:
         return self.checkpoints[-1] if self.checkpoints else None
 
     async def trim(self, below: Position) -> None:
-        raise NotImplementedError
+        if self.failure is not None:
+            raise self.failure
+        self.trimmed.append(below)
 
     async def close(self) -> None:
         pass

@@ -69,6 +69,10 @@ class ListedLog:
         """Not for tests of the views."""
         raise NotImplementedError
 
+    async def position_before(self, time_ms: int) -> Position:
+        """Not for tests of the views."""
+        raise NotImplementedError
+
     async def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Not for tests of the views."""
         raise NotImplementedError

@@ -165,6 +165,40 @@ async def test_pruning_removes_what_ended_long_ago_and_nothing_else(tmp_path: Pa
     await history.close()
 
 
+async def test_age_never_takes_the_spec_of_a_live_job(tmp_path: Path) -> None:
+    """Jobs of one submission: those that ended go, and what a live one is made of stays until its own end."""
+    log = ListedLog()
+    log.add(submitted("live", "over", at_ms=1), submitted("alone", at_ms=1))
+    log.add(*success("over", "run-over"))
+    log.add(*success("alone", "run-alone"))
+    history = History.open(tmp_path / "history.db")
+    await project(history, log)
+    assert await history.prune(2**62) == 2
+    assert await history.prune(2**62) == 0
+    assert list(await history.jobs(["live", "over", "alone"])) == ["live"]
+    assert await history.spec(1, 0) is not None
+    assert await history.spec(1, 1) is None
+    log.add(*success("live", "run-live"))
+    await project(history, log)
+    assert await history.prune(2**62) == 1
+    assert await history.spec(1, 0) is None
+    await history.close()
+
+
+async def test_settling_changes_nothing(tmp_path: Path) -> None:
+    log = mixed_story()
+    history = History.open(tmp_path / "history.db")
+    await project(history, log)
+    position, jobs = history.position, await history.jobs(["j1", "j2"], with_runs=True)
+    for _ in range(2):
+        await history.settle()
+    assert history._store.progress() == (position, history.batch_id)
+    assert await history.jobs(["j1", "j2"], with_runs=True) == jobs
+    with history._store.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 1, "single transactions are cheap again"
+    await history.close()
+
+
 async def test_reopening_goes_on_where_it_stopped(tmp_path: Path) -> None:
     log = mixed_story()
     history = History.open(tmp_path / "history.db")

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import structlog
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
@@ -257,3 +258,33 @@ async def running(projector: Projector) -> AsyncIterator[None]:
         loop.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await loop
+
+
+class Warned:
+    """A logger that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, int]] = []
+
+    def warning(self, event: str, *, history: int, log_begins: int) -> None:
+        assert "trimmed" in event
+        self.lines.append((history, log_begins))
+
+
+async def test_a_log_that_was_trimmed_is_projected_from_its_first_entry(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the history never saw is lost to it, which is said; what the log still holds is projected."""
+    warned = Warned()
+    monkeypatch.setattr(structlog, "get_logger", lambda *_: warned)
+    log = ListedLog()
+    log.add(submitted("gone"))
+    log.add(submitted("there"))
+    log.entries = log.entries[1:]
+    projector = Projector(log, history, unchanged, lambda: 2)
+    await projector.check()
+    assert warned.lines == [(0, 2)]
+    await projector.flush()
+    await projector.check()
+    assert len(warned.lines) == 1
+    assert list(await history.jobs(["gone", "there"])) == ["there"], "up to its own place is no reason to start over"
