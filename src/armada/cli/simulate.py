@@ -1,5 +1,6 @@
 """`armada simulate`: what a scheduler's settings would do to a workload on a fleet, in virtual time."""
 
+import math
 import secrets
 import time
 from collections.abc import Iterator
@@ -60,6 +61,8 @@ HardLimit = Annotated[
         "--hard-termination-minutes",
         "--hardTerminationMinutes",
         metavar="N",
+        min=-1.0,
+        max=5_256_000.0,
         help="Stop after so many virtual minutes; -1 means when all jobs have ended.",
     ),
 ]
@@ -154,7 +157,6 @@ def simulate(
     try:
         from armada.cli.simulating import inputs
         from armada.model.policy import SchedulingPolicy
-        from armada.simulation.whatif.simulation import Pace
         from armada.simulation.whatif.traces import TraceRules
 
         rules = TraceRules(
@@ -163,15 +165,11 @@ def simulate(
             queues_by=trace_queues,
             priority_class=trace_priority_class,
         )
-        pace = Pace(
-            cycle_ms=max(round(cycle_period_seconds * 1_000), 1),
-            fast_forward=fast_forward,
-            end_ms=round(hard_termination_minutes * 60_000) if hard_termination_minutes >= 0 else None,
-        )
+        pace = _pace(cycle_period_seconds, hard_termination_minutes, fast_forward=fast_forward)
         policy = inputs.read_policy_file(config) if config is not None else SchedulingPolicy()
         folder = out if out is not None else Path(time.strftime("armada-simulation-%Y%m%d-%H%M%S"))
-        orders = _orders(clusters, workloads, rules, folder, seed)
-        _check_folder(folder, overwrite=overwrite)
+        orders = _orders(clusters, workloads, rules, policy, folder, seed)
+        _open_folder(folder, overwrite=overwrite)
         with _profiled(profile):
             _run_all(orders, policy, pace, folder, logs=logs)
     except InvalidRequest as error:
@@ -188,6 +186,18 @@ def _check_installed() -> None:
         )
 
 
+def _pace(cycle_s: float, limit_minutes: float, *, fast_forward: bool) -> "Pace":
+    from armada.simulation.whatif.simulation import Pace
+
+    if math.isnan(cycle_s) or math.isnan(limit_minutes):
+        raise InvalidRequest("a number of seconds or minutes is no number: nan")
+    return Pace(
+        cycle_ms=max(round(cycle_s * 1_000), 1),
+        fast_forward=fast_forward,
+        end_ms=round(limit_minutes * 60_000) if limit_minutes >= 0 else None,
+    )
+
+
 def _memory_bytes(text: str) -> int:
     from armada.model.resources import INT64_MAX, NANO_PER_UNIT, parse_quantity
 
@@ -200,7 +210,9 @@ def _memory_bytes(text: str) -> int:
     return amount
 
 
-def _orders(clusters: str, workloads: str, rules: "TraceRules", folder: Path, seed: int | None) -> list[Order]:
+def _orders(
+    clusters: str, workloads: str, rules: "TraceRules", policy: "SchedulingPolicy", folder: Path, seed: int | None
+) -> list[Order]:
     """Read all files; nothing is simulated when one is wrong."""
     from armada.cli.simulating import inputs
     from armada.simulation.whatif.traces import largest_node_processors
@@ -220,7 +232,7 @@ def _orders(clusters: str, workloads: str, rules: "TraceRules", folder: Path, se
         own = msgspec.structs.replace(rules, pod_processors=rules.pod_processors or largest_node_processors(fleet))
         for workload_file in workload_files:
             remarks = list(fleet_remarks)
-            workload = inputs.read_workload_file(workload_file, own, remarks)
+            workload = inputs.read_workload_file(workload_file, own, policy, remarks)
             name = f"{inputs.stem(fleet_file)}-{inputs.stem(workload_file)}"
             orders.append(
                 Order(
@@ -239,11 +251,16 @@ def _orders(clusters: str, workloads: str, rules: "TraceRules", folder: Path, se
     return orders
 
 
-def _check_folder(folder: Path, *, overwrite: bool) -> None:
+def _open_folder(folder: Path, *, overwrite: bool) -> None:
+    """Make the folder of the results, before any time is spent on them."""
     if folder.exists() and not folder.is_dir():
         raise CommandFailed(f"{folder} is no folder: choose another --out")
     if folder.is_dir() and any(folder.iterdir()) and not overwrite:
         raise CommandFailed(f"{folder} is not empty: choose another --out, or add --overwrite")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandFailed(f"the results can't be written: {error}") from error
 
 
 def _run_all(orders: list[Order], policy: "SchedulingPolicy", pace: "Pace", folder: Path, *, logs: bool) -> None:

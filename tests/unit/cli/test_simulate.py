@@ -168,6 +168,8 @@ def test_results_are_not_overwritten_unasked(tmp_path: Path, capsys: pytest.Capt
     assert (out / "mine.txt").read_text() == "keep"
     assert simulate(*files(tmp_path), out / "mine.txt") == 1
     assert "is no folder" in capsys.readouterr().err
+    assert simulate(*files(tmp_path), out / "mine.txt" / "below") == 1
+    assert "the results can't be written" in capsys.readouterr().err
 
 
 def test_mistakes_name_file_and_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,9 +193,13 @@ def test_mistakes_name_file_and_place(tmp_path: Path, capsys: pytest.CaptureFixt
     trace.write_bytes(b"not packed")
     assert f"{trace}: it can't be read" in told(clusters, trace, out)
     unknown = write(tmp_path / "class.yaml", workload(queue("a", template(priorityClassName="x"))))
-    assert "queues[0].jobTemplates[0].priorityClassName: the configuration has no priority class 'x'" in told(
+    place = f"{unknown}: queues[0].jobTemplates[0].priorityClassName"
+    assert f"{place}: the configuration has no priority class 'x'; it has armada-default" in told(
         clusters, unknown, out
     )
+    for option in ("--hardTerminationMinutes", "--schedulerCyclePeriodSeconds"):
+        for number in ("nan", "inf", "x"):
+            assert told(clusters, jobs, out, option, number).startswith("Error: ")
     for memory in ("many", "-1Gi", "8Ei"):
         assert "Error: --trace-memory: " in told(clusters, jobs, out, "--trace-memory", memory)
 

@@ -14,6 +14,7 @@ from armada.model.errors import InvalidRequest
 from armada.model.policy import SchedulingPolicy
 from armada.simulation.whatif.reading import read_fleet_spec, read_workload_spec
 from armada.simulation.whatif.specs import FleetSpec, WorkloadSpec
+from armada.simulation.whatif.submitting import check_priority_classes
 from armada.simulation.whatif.traces import TraceRules, read_trace
 
 MAX_FILE_BYTES: Final = 256 * 1024 * 1024
@@ -62,8 +63,8 @@ def read_fleet_file(file: Path, remarks: list[str]) -> FleetSpec:
         remarks += [f"{file}: {remark}" for remark in own]
 
 
-def read_workload_file(file: Path, rules: TraceRules, remarks: list[str]) -> WorkloadSpec:
-    """Read a file of queues and jobs, or a trace by the given rules.
+def read_workload_file(file: Path, rules: TraceRules, policy: SchedulingPolicy, remarks: list[str]) -> WorkloadSpec:
+    """Read a file of queues and jobs, or a trace by the given rules; the policy must have its priority classes.
 
     Raises:
         InvalidRequest: it can't be read, or something in it is wrong; the text names file and field.
@@ -71,12 +72,15 @@ def read_workload_file(file: Path, rules: TraceRules, remarks: list[str]) -> Wor
     own: list[str] = []
     try:
         if is_trace(file):
-            return read_trace(_lines(file), stem(file), rules, own)
-        return read_workload_spec(_text(file), stem(file), own)
+            spec = read_trace(_lines(file), stem(file), rules, own)
+        else:
+            spec = read_workload_spec(_text(file), stem(file), own)
+        check_priority_classes(spec, policy)
     except InvalidRequest as error:
         raise InvalidRequest(f"{file}: {error}") from error
     finally:
         remarks += [f"{file}: {remark}" for remark in own]
+    return spec
 
 
 def read_policy_file(file: Path) -> SchedulingPolicy:

@@ -78,6 +78,7 @@ class Submitter:
         Raises:
             InvalidRequest: a template names a priority class that the policy does not have.
         """
+        check_priority_classes(workload, policy)
         self._jobs_made = 0
         self._gangs_made = 0
         self._templates: dict[tuple[JobShape, tuple[tuple[str, str], ...]], JobTemplate] = {}
@@ -130,13 +131,25 @@ def _template(work: Work, gang: GangSpec | None = None) -> JobTemplate:
     return JobTemplate(shape=work.shape, pod_spec=b"{}", namespace="default", annotations=annotations, gang=gang)
 
 
+def check_priority_classes(workload: WorkloadSpec, policy: SchedulingPolicy) -> None:
+    """Check that the policy has the priority classes of all templates.
+
+    Raises:
+        InvalidRequest: it has not; the text names the template's place and the classes that there are.
+    """
+    known = [one.name for one in policy.priority_classes]
+    for queue in workload.queues:
+        for spec in queue.templates:
+            name = spec.priority_class or policy.default_priority_class
+            if name not in known:
+                raise InvalidRequest(
+                    f"{spec.place}.priorityClassName: the configuration has no priority class {name!r};"
+                    f" it has {', '.join(known)}"
+                )
+
+
 def _shape(spec: TemplateSpec, policy: SchedulingPolicy) -> JobShape:
     name = spec.priority_class or policy.default_priority_class
-    if policy.priority_class(name) is None:
-        known = ", ".join(one.name for one in policy.priority_classes)
-        raise InvalidRequest(
-            f"{spec.place}.priorityClassName: the configuration has no priority class {name!r}; it has {known}"
-        )
     return JobShape(
         requests=spec.requests,
         priority_class=name,
