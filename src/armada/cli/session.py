@@ -3,13 +3,14 @@
 import functools
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
 
 import typer
 
+from armada.cli.failures import CommandFailed, ExitStatus
 from armada.cli.render import OutputFormat
 
 if TYPE_CHECKING:
@@ -142,6 +143,15 @@ def _nearest(invocation: typer.Context, chosen: dict[str, Any]) -> dict[str, Any
     return chosen
 
 
+def _refuse_bytes(values: Iterable[Any]) -> None:
+    """Raise CommandFailed for arguments that were no UTF-8: Python hands such bytes on as lone surrogates."""
+    texts = (text for value in values for text in (value if isinstance(value, list) else [value]))
+    for text in texts:
+        if isinstance(text, str) and not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            shown = text.encode("utf-8", "backslashreplace").decode()
+            raise CommandFailed(f"'{shown[:100]}' is not UTF-8 text", ExitStatus.USAGE)
+
+
 def command_function(function: Callable[..., None]) -> Callable[..., None]:
     """The function as typer wants it: the global options added, the session made from them.
 
@@ -153,6 +163,7 @@ def command_function(function: Callable[..., None]) -> Callable[..., None]:
     def command(invocation: typer.Context, **given: Any) -> None:
         chosen = _nearest(invocation, {key: given.pop(key) for key in _GLOBALS})
         if invocation.invoked_subcommand is None:
+            _refuse_bytes((*given.values(), *chosen.values()))
             with Session(**chosen) as session:
                 function(session, **given)
 

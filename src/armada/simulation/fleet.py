@@ -207,7 +207,9 @@ def _nodes(executor_id: str, pool: str, groups: Sequence[Any], path: str) -> tup
         count = group.get("count", 1)
         if not isinstance(count, int) or not 1 <= count <= MAX_NODES:
             raise InvalidRequest(f"{here}.count: {count!r} is not a number from 1 to {MAX_NODES}")
-        total = {"pods": DEFAULT_ALLOCATABLE["pods"], **_quantities(group.get("allocatable"), f"{here}.allocatable")}
+        # Every real node has these, few people write them down, and without them no job fits: all ask for some.
+        unsaid = {name: DEFAULT_ALLOCATABLE[name] for name in ("ephemeral-storage", "pods")}
+        total = {**unsaid, **_quantities(group.get("allocatable"), f"{here}.allocatable")}
         labels = {key: str(value) for key, value in _mapping(group.get("labels", {}), f"{here}.labels").items()}
         taints = tuple(
             _taint(_mapping(taint, f"{here}.taints"), f"{here}.taints")

@@ -1,6 +1,7 @@
 """Verbs on jobs: what they send, what they print, what they refuse to send."""
 
 import json
+from collections.abc import Iterator
 
 import grpc
 import pytest
@@ -142,3 +143,20 @@ def test_followed_logs_have_each_line_once_and_end_with_the_job(
 
     monkeypatch.setattr("armada.cli.verbs.logs.time.sleep", between)
     assert armadactl("logs", "a", "--follow").out == "one\ntwo\ntwo again\nthree\n"
+
+
+@pytest.mark.parametrize("options", [(), ("--follow",)])
+def test_logs_that_come_in_pieces_are_read_to_their_end(
+    armadactl: Armadactl, known: FakeServer, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    known.details["a"].state = submit_pb2.SUCCEEDED
+    lines = [(f"2026-01-01T00:00:{second:02}Z", f"{second} " + "x" * 700_000) for second in range(9)]
+
+    class Cut(list[tuple[str, str]]):
+        def __iter__(self) -> Iterator[tuple[str, str]]:
+            return iter([line for line in lines if line[0] >= known.requests[-1].since_time][:2])
+
+    known.logs = Cut()
+    monkeypatch.setattr("armada.cli.verbs.logs.FULL_PAGE_BYTES", 600_000)
+    shown = armadactl("logs", "a", *options).out.splitlines()
+    assert [line.split()[0] for line in shown] == [str(second) for second in range(9)]

@@ -57,6 +57,16 @@ def test_a_wrong_number_of_names_is_a_usage_error(armadactl: Armadactl, argument
     assert ran.err.startswith("Error: ")
 
 
+@pytest.mark.parametrize("arguments", [("create", "queue", "\udcff\udcfe"), ("get", "queues", "-l", "a=\udcff")])
+def test_arguments_that_are_no_text_are_a_usage_error(
+    armadactl: Armadactl, server: FakeServer, arguments: tuple[str, ...]
+) -> None:
+    ran = armadactl(*arguments)
+    assert ran.status is ExitStatus.USAGE
+    assert "is not UTF-8 text" in ran.err
+    assert server.requests == []
+
+
 def test_queues_come_from_files_and_go_back_to_them(armadactl: Armadactl, server: FakeServer, tmp_path: Path) -> None:
     file = tmp_path / "vision.yaml"
     file.write_text(QUEUE_FILE)

@@ -40,7 +40,13 @@ def test_a_whole_file() -> None:
     assert (east.executor_id, east.pool, west.executor_id, west.pool) == ("east", "gpu", "west", "default")
     assert [node.name for node in east.nodes] == ["east-a100-0", "east-a100-1", "east-a100-2", "east-cpu-0"]
     node = east.nodes[0]
-    assert node.total == {"pods": "250", "cpu": "96", "memory": "1Ti", "nvidia.com/gpu": "8"}
+    assert node.total == {
+        "ephemeral-storage": "1Ti",
+        "pods": "250",
+        "cpu": "96",
+        "memory": "1Ti",
+        "nvidia.com/gpu": "8",
+    }
     assert node.labels["zone"] == "z1"
     assert node.labels["kubernetes.io/hostname"] == "east-a100-0"
     assert node.labels["armadaproject.io/simulated"] == "true"

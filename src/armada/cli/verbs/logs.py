@@ -1,6 +1,7 @@
 """`logs`: what a job's containers wrote."""
 
 import time
+from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 import typer
@@ -12,6 +13,8 @@ from armada.cli.session import Session, verb
 from armada.cli.verbs import groups
 
 POLL_S: Final = 1.0
+FULL_PAGE_BYTES: Final = 1_000_000
+"""An answer with this much text may have been cut: servers send up to 2,000,000 bytes of whole lines at once."""
 _ENDED: Final = ("SUCCEEDED", "FAILED", "CANCELLED", "PREEMPTED", "REJECTED", "UNKNOWN")
 
 
@@ -55,26 +58,33 @@ def logs(
     reader = _LogReader(session, job_id, container=container, since=since, pod_number=pod_number)
     reader.namespace = namespace or _namespace(session, job_id)
     if not follow:
-        lines = reader.next_lines(tail=tail)
-        if session.is_human:
-            _print(lines, timestamps=timestamps)
-        else:
-            render.emit(session.output, {"jobId": job_id, "lines": [_line_document(part) for part in lines]}, str)
+        documents = []
+        for lines in reader.pages(tail=tail):
+            if session.is_human:
+                _print(lines, timestamps=timestamps)
+            else:
+                documents += [_line_document(part) for part in lines]
+        if not session.is_human:
+            render.emit(session.output, {"jobId": job_id, "lines": documents}, str)
         return
+    _follow(session, reader, tail=tail, timestamps=timestamps)
+
+
+def _follow(session: Session, reader: "_LogReader", *, tail: int | None, timestamps: bool) -> None:
+    """Print lines as they come, until the job has ended and all of them were read."""
     while True:
-        ended = _state(session, job_id) in _ENDED
+        ended = _state(session, reader.job_id) in _ENDED
         try:
-            lines = reader.next_lines(tail=tail)
+            for lines in reader.pages(tail=tail):
+                if session.is_human:
+                    _print(lines, timestamps=timestamps)
+                else:
+                    for part in lines:
+                        render.line(render.as_json(_line_document(part), indent=None))
         except CallFailed as failure:
             if ended or failure.status is not ExitStatus.NOT_FOUND:
                 raise
-            lines = []
         tail = None
-        if session.is_human:
-            _print(lines, timestamps=timestamps)
-        else:
-            for part in lines:
-                render.line(render.as_json(_line_document(part), indent=None))
         if ended:
             return
         time.sleep(POLL_S)
@@ -85,12 +95,20 @@ class _LogReader:
 
     def __init__(self, session: Session, job_id: str, *, container: str, since: str, pod_number: int) -> None:
         self._session = session
-        self._job_id = job_id
+        self.job_id = job_id
         self._container = container
         self._pod_number = pod_number
         self._since = since
         self._printed_at_since = 0
         self.namespace = ""
+
+    def pages(self, *, tail: int | None) -> Iterator[list[Any]]:
+        """All lines that are there and were not read yet, in as many answers as the server makes of them."""
+        lines = self.next_lines(tail=tail)
+        yield lines
+        while tail is None and sum(len(part.line) for part in lines) >= FULL_PAGE_BYTES:
+            lines = self.next_lines(tail=None)
+            yield lines
 
     def next_lines(self, *, tail: int | None) -> list[Any]:
         """The lines that were not read yet (messages with `timestamp` and `line`)."""
@@ -104,7 +122,7 @@ class _LogReader:
         answer = connection.call(
             connection.logs_service.Logs,
             binoculars_pb2.LogRequest(
-                job_id=self._job_id,
+                job_id=self.job_id,
                 pod_number=self._pod_number,
                 pod_namespace=self.namespace,
                 since_time=self._since,
