@@ -20,7 +20,7 @@ from armada.cli.verbs import (
     watch,
     whole_queues,
 )
-from armada.cli.verbs.operating import retry_policies
+from armada.cli.verbs.operating import executors, retry_policies
 
 _INTRODUCTION: Final = """Submit jobs to Armada, follow them, and look after queues.
 
@@ -66,7 +66,7 @@ def root(
         typer.echo(invocation.get_help())
 
 
-NOUNS: Final = (configuration, jobs, queues, reports, retry_policies, whole_queues)
+NOUNS: Final = (configuration, executors, jobs, queues, reports, retry_policies, whole_queues)
 """Files that add their commands to the groups as they are imported."""
 
 submit.register(app)

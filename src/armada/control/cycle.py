@@ -185,7 +185,7 @@ class Leader:
         retries = Retries(self._policy, self.can_run(ledger))
         sequences: list[JobSetEvents] = []
         stopped: dict[str, None] = {}
-        for executor_id in ledger.executor_ids():
+        for executor_id in ledger.lease_holders():
             if max(heartbeats.get(executor_id, 0), self._started_ms) > limit_ms:
                 continue
             for run in ledger.runs_of_executor(executor_id):
@@ -327,7 +327,7 @@ class Leader:
             times.append(due_ms)
         if self._admission.has_work(ledger):
             times.append(self._settles_at_ms(ledger, heartbeats, now_ms))
-        for executor_id in ledger.executor_ids():
+        for executor_id in dict.fromkeys((*ledger.executor_ids(), *ledger.lease_holders())):
             heard_ms = max(heartbeats.get(executor_id, 0), self._started_ms)
             limits_ms = (self._policy.stale_executor_ms, self._cadence.executor_timeout_ms)
             times.extend(heard_ms + limit_ms + 1 for limit_ms in limits_ms if heard_ms + limit_ms >= now_ms)

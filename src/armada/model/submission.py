@@ -126,6 +126,19 @@ class QueueRequest(msgspec.Struct, frozen=True):
     group_owners: tuple[str, ...] = ()
 
 
+class PlaceJobsRequest(msgspec.Struct, frozen=True):
+    """Cancel or preempt what runs on an executor, or on one node of it (None: on all).
+
+    Without queues it names no job at all; empty `priority_classes` or `pools` mean all.
+    """
+
+    executor_id: str
+    node_name: str | None = None
+    queues: tuple[str, ...] = ()
+    priority_classes: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+
+
 class QueueJobsRequest(msgspec.Struct, frozen=True):
     """Cancel or preempt the jobs of a queue. Empty `priority_classes` or `pools` mean all.
 

@@ -25,6 +25,7 @@ from armada.server.agents import AgentLink, Agents, ExecutorApiService
 from armada.server.authentication import Authenticator, refuse_open_doors
 from armada.server.following import Followers
 from armada.server.leader import LeaderLoop
+from armada.server.operating.executors import ExecutorService, NodeService
 from armada.server.operating.retries import RetryPolicyService
 from armada.server.pages import Page, address_text, health_application, metrics_application, port_refused
 from armada.server.queries import EventService, JobsService, LogService, LogSource, ReportingService
@@ -193,6 +194,8 @@ class ControlPlane:
             SubmitService(desk, JobIds()),
             QueueService(desk),
             RetryPolicyService(desk),
+            ExecutorService(desk),
+            NodeService(desk),
             EventService(self.replica, followers, self._authenticator),
             JobsService(self.replica, self._history, self._authenticator),
             ReportingService(Explaining(self._leader), self.replica, self._authenticator),

@@ -32,6 +32,14 @@ class LeaderQuestions:
         """Return the ids of all executors that have reported, in index order."""
         return self._fleet.executor_ids()
 
+    def lease_holders(self) -> tuple[str, ...]:
+        """Return the ids of all executors that have live runs, known or deleted, in the order of their first ones."""
+        return tuple(
+            self._runs.executors[number]
+            for number, runs in self._runs.by_executor.items()
+            if runs.to_start or runs.confirmed
+        )
+
     def is_cordoned(self, executor_id: str) -> bool:
         """Say if an operator wants an executor to get no new work."""
         record = self._fleet.executor(executor_id)

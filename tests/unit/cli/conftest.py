@@ -20,6 +20,8 @@ class FakeServer(
     services.SubmitServicer,
     services.QueueServicer,
     services.RetryPolicyServicer,
+    services.ExecutorServicer,
+    services.NodeServicer,
     services.EventServicer,
     services.JobsServicer,
     services.LogServicer,
@@ -141,6 +143,8 @@ class FakeServer(
         return Empty()
 
     PreemptOnQueue = CancelOnQueue
+    UpsertExecutorSettings = DeleteExecutorSettings = DeleteExecutor = CancelOnQueue
+    CancelOnExecutor = PreemptOnExecutor = CancelOnNode = PreemptOnNode = CancelOnQueue
 
     def GetJobReport(self, request: Any, context: Any) -> Any:
         self._take(request, context)

@@ -94,6 +94,20 @@ class Connection:
         return RetryPolicyStub(self.channel)
 
     @cached_property
+    def executor_service(self) -> Any:
+        """`api.Executor`."""
+        from armada.wire.services import ExecutorStub
+
+        return ExecutorStub(self.channel)
+
+    @cached_property
+    def node_service(self) -> Any:
+        """`api.Node`."""
+        from armada.wire.services import NodeStub
+
+        return NodeStub(self.channel)
+
+    @cached_property
     def event_service(self) -> Any:
         """`api.Event`."""
         from armada.wire.services import EventStub

@@ -187,12 +187,12 @@ def preempt(at: Situation, request: PreemptRequest) -> tuple[dict[str, str], Seq
     )
     who = f"Preempted by {at.caller.name}" if at.caller.name else "Preempted"
     text = f"{who} - {request.reason}" if request.reason else who
-    ended = _preemptions(at, active, text)
+    ended = preemptions(at, active, text)
     merged = merged_sequences([requested, *ended])
     return dict.fromkeys(request.job_ids, ""), merged
 
 
-def _preemptions(at: Situation, jobs: Iterable[JobRecord], reason: str) -> list[JobSetEvents]:
+def preemptions(at: Situation, jobs: Iterable[JobRecord], reason: str) -> list[JobSetEvents]:
     """End the runs of these jobs and of their gangs' other active members, where the class may be preempted."""
     done: set[str] = set()
     sequences: list[JobSetEvents] = []
@@ -269,4 +269,4 @@ def preempt_on_queue(at: Situation, request: QueueJobsRequest) -> Sequences:
         raise InvalidRequest(fault)
     jobs = _queue_jobs(at.ledger, request, _ACTIVE)
     reason = "Preempted - asked for through the API"
-    return merged_sequences(_preemptions(at, jobs, reason))
+    return merged_sequences(preemptions(at, jobs, reason))
