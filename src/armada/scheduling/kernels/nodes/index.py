@@ -9,7 +9,7 @@ resource, so that a search skips what can't help. These bounds are raised at onc
 through the chunk in vain.
 """
 
-from armada.scheduling.kernels.compiled import part
+from armada.scheduling.kernels.compiled import part, woven
 from armada.scheduling.kernels.nodes.room import Nodes, rounded
 
 CHUNK = 32
@@ -82,7 +82,7 @@ def tighten_bound(nodes: Nodes, bucket: int, chunk: int) -> None:
         raise_bound(nodes, bucket, place)
 
 
-@part
+@woven
 def build(nodes: Nodes, bucket: int) -> None:
     """Sort all nodes of a bucket anew, by merging runs."""
     count = nodes.order.shape[1]
@@ -115,7 +115,7 @@ def build(nodes: Nodes, bucket: int) -> None:
         tighten_bound(nodes, bucket, chunk)
 
 
-@part
+@woven
 def move(nodes: Nodes, bucket: int, node: int) -> None:
     """Move one node to where its key belongs now."""
     count, width = nodes.order.shape[1], nodes.key.shape[2]

@@ -7,7 +7,7 @@ index here is sorted over all lanes at once: its first candidate is the answer u
 earlier in the lane's own order; only then the block of equal rounded amounts is looked at lane by lane.
 """
 
-from armada.scheduling.kernels.compiled import kernel, part
+from armada.scheduling.kernels.compiled import kernel, part, woven
 from armada.scheduling.kernels.nodes.index import CHUNK, LOWEST, lower_bound, refresh, tighten_bound
 from armada.scheduling.kernels.nodes.room import Nodes, fits, rounded
 from armada.scheduling.snapshot import Amounts, Rows
@@ -46,7 +46,7 @@ def is_walked(nodes: Nodes, bucket: int, node: int, want: Amounts) -> bool:
     return True
 
 
-@part
+@woven
 def choose_among(nodes: Nodes, bucket: int, want: Amounts, verdict: Rows, candidates: Rows, low: int, high: int) -> int:
     """Return the reference's choice among `candidates[low:high]`, lane by lane, or -1."""
     lanes = 0
@@ -85,7 +85,7 @@ def choose_among(nodes: Nodes, bucket: int, want: Amounts, verdict: Rows, candid
     return chosen
 
 
-@part
+@woven
 def is_contested(nodes: Nodes, bucket: int, place: int, want: Amounts) -> bool:
     """Say whether a node of the same lane comes before the one at `place` although its exact key is greater."""
     count, width = nodes.order.shape[1], nodes.key.shape[2]
@@ -122,7 +122,7 @@ def is_contested(nodes: Nodes, bucket: int, place: int, want: Amounts) -> bool:
     return False
 
 
-@part
+@woven
 def first_fit(nodes: Nodes, bucket: int, want: Amounts, verdict: Rows) -> int:
     """Return the place in the index of the first node that fits, or -1."""
     refresh(nodes, bucket)
@@ -150,7 +150,7 @@ def first_fit(nodes: Nodes, bucket: int, want: Amounts, verdict: Rows) -> int:
     return -1
 
 
-@part
+@woven
 def find_block(nodes: Nodes, bucket: int, place: int) -> tuple[int, int]:
     """Return where the nodes begin and end whose rounded columns equal those of the node at `place`."""
     node = nodes.order[bucket, place]
