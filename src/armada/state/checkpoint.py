@@ -25,7 +25,7 @@ from armada.model.jobs import GangSpec, JobShape, Toleration
 from armada.model.policy import RetryPolicy, SchedulingPolicy
 from armada.state.fold import Fold
 from armada.state.holdings.jobs import JobKind, JobOrigin
-from armada.state.memory import RememberedColumns
+from armada.state.memory import RememberedColumns, RememberedCopy
 from armada.state.records import ExecutorRecord
 from armada.state.table import NONE, Interner, Rows, Table
 
@@ -34,6 +34,7 @@ _MAGIC: Final = b"ARMADALEDGER"
 _HASH_BYTES: Final = 32
 _HEADER_BYTES: Final = len(_MAGIC) + 2 + _HASH_BYTES
 _COMPRESSION: Final = 1
+_NOTHING_REMEMBERED: Final = RememberedColumns(b"", b"", ())
 
 _JOB_COLUMNS: Final = (
     "state", "flags", "runs_leased", "runs_attempted", "runs_failed", "spec_index", "spec_position", "priority",
@@ -101,10 +102,36 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     retry_policies: tuple[RetryPolicy, ...] = ()
 
 
-def to_bytes(fold: Fold) -> bytes:
-    """Return a checkpoint of the tables."""
-    body = zlib.compress(msgspec.msgpack.encode(_content(fold)), _COMPRESSION)
-    return _MAGIC + VERSION.to_bytes(2, "little") + _hash(body) + body
+class Taken(msgspec.Struct, frozen=True):
+    """All that a checkpoint says, taken at one moment; later facts do not touch it. `packed` may run in any thread."""
+
+    content: Content
+    """All but what stands beside it, until it is wanted as bytes."""
+    jobs: dict[str, NDArray[Any]]
+    runs: dict[str, NDArray[Any]]
+    clients: RememberedCopy
+    batches: RememberedCopy
+
+    def whole(self) -> Content:
+        """Return the content with all columns."""
+        return msgspec.structs.replace(
+            self.content,
+            jobs={name: _packed(cells) for name, cells in self.jobs.items()},
+            runs={name: _packed(cells) for name, cells in self.runs.items()},
+            clients=self.clients.columns(),
+            batches=self.batches.columns(),
+        )
+
+    def packed(self) -> bytes:
+        """Return the checkpoint as bytes. Takes long for large tables."""
+        body = zlib.compress(msgspec.msgpack.encode(self.whole()), _COMPRESSION)
+        return _MAGIC + VERSION.to_bytes(2, "little") + _hash(body) + body
+
+
+def taken(fold: Fold) -> Taken:
+    """Copy what a checkpoint says out of the tables, column by column."""
+    content, jobs, runs = _content(fold)
+    return Taken(content, jobs, runs, fold.clients.copied(), fold.batches.copied())
 
 
 def from_bytes(payload: bytes, policy: SchedulingPolicy) -> Fold:
@@ -130,7 +157,7 @@ def from_bytes(payload: bytes, policy: SchedulingPolicy) -> Fold:
 
 def digest(fold: Fold) -> str:
     """Return a hash of the tables' content, without position and voids."""
-    content = msgspec.structs.replace(_content(fold), position=0, voids=())
+    content = msgspec.structs.replace(taken(fold).whole(), position=0, voids=())
     return blake2b(msgspec.msgpack.encode(content), digest_size=16).hexdigest()
 
 
@@ -157,10 +184,11 @@ class _Numbering:
         self.old = order[: int(np.count_nonzero(first < len(used)))].tolist()
         renumbered = np.full(high + 1, NONE, np.int32)
         renumbered[self.old] = np.arange(len(self.old))
-        self.cells = _packed(renumbered[numbers])
+        self.cells: NDArray[np.int32] = renumbered[numbers]
 
 
-def _content(fold: Fold) -> Content:
+def _content(fold: Fold) -> tuple[Content, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    """Return the content without columns and memories, the columns of jobs, and those of runs."""
     jobs, runs = fold.jobs, fold.runs
     job_rows = jobs.in_submit_order(jobs.used_rows())
     run_rows = np.array(runs.in_lease_order(runs.used_rows().tolist()), np.int32)
@@ -178,7 +206,19 @@ def _content(fold: Fold) -> Content:
         "node_name": _Numbering(runs, "node_name", run_rows, runs.node_names.high),
         "pool": _Numbering(runs, "pool", run_rows, runs.pools.high),
     }
-    return Content(
+    job_columns = {
+        **{name: jobs.column(name)[job_rows] for name in _JOB_COLUMNS},
+        "job_set": sets.cells,
+        "kind": kinds.cells,
+        "origin": origins.cells,
+        "gang": gangs.cells,
+    }
+    run_columns = {
+        **{name: runs.column(name)[run_rows] for name in _RUN_COLUMNS},
+        **{name: numbering.cells for name, numbering in named.items()},
+        "job": places[runs.column("job")[run_rows]],
+    }
+    content = Content(
         position=fold.position,
         voids=fold.voids.columns(),
         time_ms=fold.time_ms,
@@ -189,17 +229,11 @@ def _content(fold: Fold) -> Content:
         next_run_sequence=runs.next_sequence,
         queues=tuple(fold.fleet.queues.values()),
         executors=fold.fleet.columns(),
-        clients=fold.clients.columns(),
-        batches=fold.batches.columns(),
+        clients=_NOTHING_REMEMBERED,
+        batches=_NOTHING_REMEMBERED,
         job_ids=ids,
         odd_job_ids=odd_ids,
-        jobs={
-            **{name: _packed(jobs.column(name)[job_rows]) for name in _JOB_COLUMNS},
-            "job_set": sets.cells,
-            "kind": kinds.cells,
-            "origin": origins.cells,
-            "gang": gangs.cells,
-        },
+        jobs={},
         queue_names=tuple(queue_numbers),
         sets=tuple((queue_numbers[queue], name) for queue, name in map(jobs.sets.__getitem__, sets.old)),
         kinds=tuple(_kind_content(fold, number) for number in kinds.old),
@@ -207,11 +241,7 @@ def _content(fold: Fold) -> Content:
         gangs=tuple(_gang_content(fold, number, queue_numbers) for number in gangs.old),
         avoid_nodes=tuple(sorted((int(places[row]), nodes) for row, nodes in jobs.avoid_nodes.items())),
         run_ids=tuple(runs.run_id(row) for row in run_rows.tolist()),
-        runs={
-            **{name: _packed(runs.column(name)[run_rows]) for name in _RUN_COLUMNS},
-            **{name: numbering.cells for name, numbering in named.items()},
-            "job": _packed(places[runs.column("job")[run_rows]]),
-        },
+        runs={},
         executor_ids=tuple(runs.executors[number] for number in named["executor"].old),
         node_ids=tuple(runs.nodes[number] for number in named["node"].old),
         node_names=tuple(runs.node_names[number] for number in named["node_name"].old),
@@ -222,6 +252,7 @@ def _content(fold: Fold) -> Content:
         ),
         retry_policies=tuple(fold.retry_policies.values()),
     )
+    return content, job_columns, run_columns
 
 
 def _kind_content(fold: Fold, number: int) -> KindContent:

@@ -150,6 +150,8 @@ class IdIndex:
         """Return the ids of some rows, side by side, and those that are kept apart with their place among the rows."""
         places = {row: place for place, row in enumerate(rows.tolist())} if self._odd_ids else {}
         odd = sorted((places[row], id_) for row, id_ in self._odd_ids.items())
+        if not len(rows) or int(rows.max()) < len(self._packed):
+            return np.take(self._packed, rows, axis=0).tobytes(), tuple(odd)
         packed = np.zeros((len(rows), _WIDTH), np.uint8)
         inside = rows < len(self._packed)
         packed[inside] = self._packed[rows[inside]]

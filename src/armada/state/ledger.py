@@ -47,7 +47,11 @@ class Ledger(LeaderQuestions):
 
     def to_bytes(self) -> bytes:
         """Return a checkpoint: everything, so that a ledger taken up from it goes on as this one would."""
-        return checkpoint.to_bytes(self._fold)
+        return self.taken().packed()
+
+    def taken(self) -> checkpoint.Taken:
+        """Return a copy of everything, of which any thread may make the checkpoint while this ledger goes on."""
+        return checkpoint.taken(self._fold)
 
     def apply(self, entry: Entry) -> None:
         """Fold an entry. One at or below `position` is known already; what does not fit is void."""

@@ -43,6 +43,27 @@ class RememberedColumns(msgspec.Struct, frozen=True):
     texts: tuple[str, ...]
 
 
+class RememberedCopy:
+    """The items of a memory as they were, apart from it: `columns` may be made of them later and in any thread."""
+
+    def __init__(
+        self, keys: NDArray[np.uint64], times_ms: NDArray[np.int64], texts: NDArray[np.bytes_], long: dict[bytes, str]
+    ) -> None:
+        """Take arrays over, oldest item first; `texts` is empty for a memory without texts."""
+        self._keys = keys
+        self._times_ms = times_ms
+        self._texts = texts
+        self._long_texts = long
+
+    def columns(self) -> RememberedColumns:
+        """Return all items, oldest first."""
+        texts = tuple(text.decode() for text in self._texts.tolist())
+        if self._long_texts:
+            named = zip(texts, self._keys.tolist(), strict=True)
+            texts = tuple(self._long_texts.get(_WORDS.pack(*words), text) for text, words in named)
+        return RememberedColumns(self._keys.astype("<u8").tobytes(), self._times_ms.astype("<i8").tobytes(), texts)
+
+
 class Remembered:
     """A first-in-first-out memory of fingerprints, with a time and perhaps a short text each.
 
@@ -160,17 +181,15 @@ class Remembered:
         while self._count and self._times_ms[self._start] < time_ms:
             self._forget_oldest()
 
+    def copied(self) -> RememberedCopy:
+        """Return a copy of all items. Costs little more than the memory it takes."""
+        places = self._places()
+        texts = self._texts[places] if self._text_bytes else self._texts[:0]
+        return RememberedCopy(self._keys[places], self._times[places], texts, dict(self._long_texts))
+
     def columns(self) -> RememberedColumns:
         """Return all items, oldest first."""
-        places = self._places()
-        keys = self._keys[places]
-        texts: tuple[str, ...] = ()
-        if self._text_bytes:
-            texts = tuple(text.decode() for text in self._texts[places].tolist())
-            if self._long_texts:
-                named = zip(texts, keys.tolist(), strict=True)
-                texts = tuple(self._long_texts.get(_WORDS.pack(*words), text) for text, words in named)
-        return RememberedColumns(keys.astype("<u8").tobytes(), self._times[places].astype("<i8").tobytes(), texts)
+        return self.copied().columns()
 
     def restore(self, columns: RememberedColumns) -> None:
         """Take over the items of a checkpoint, into an empty memory."""

@@ -1,6 +1,7 @@
 """The leader's loop: claims, survives a failing log, gives way, checkpoints."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,6 +17,7 @@ from armada.model.lifecycle import JobState
 from armada.runtime.telemetry import make_log
 from armada.server.leader import LeaderLoop
 from armada.server.upkeep.checkpoints import Checkpoints
+from armada.state.checkpoint import Taken
 from armada.state.ledger import Ledger
 from tests.unit.control.world import node
 from tests.unit.server.fakes import Followed
@@ -132,6 +134,33 @@ async def test_checkpoints_are_saved_when_enough_has_happened() -> None:
         assert saved.position == 3
         assert list(Ledger.from_bytes(saved.payload, here.policy).queues) == ["q0", "q1", "q2"]
         await stopped(task)
+
+
+async def test_checkpoints_are_made_outside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop only copies: what is folded while a thread makes the bytes is not part of them."""
+    threads: list[threading.Thread] = []
+    going_on = threading.Event()
+    packed = Taken.packed
+
+    def slowly(taken: Taken) -> bytes:
+        threads.append(threading.current_thread())
+        assert going_on.wait(10)
+        return packed(taken)
+
+    monkeypatch.setattr(Taken, "packed", slowly)
+    async with Followed() as here:
+        first = JobSetEvents("", "", (QueueCreated(at_ms=1, queue=Queue(name="first")),))
+        second = JobSetEvents("", "", (QueueCreated(at_ms=1, queue=Queue(name="second")),))
+        await here.replica.append((first,))
+        saving = asyncio.create_task(Checkpoints(here.replica, entries=1, interval_s=1, log=LOG).save())
+        await asyncio.sleep(0)
+        await here.replica.append((second,))
+        going_on.set()
+        await saving
+        (saved,) = here.log.checkpoints
+        assert saved.position == 1
+        assert list(Ledger.from_bytes(saved.payload, here.policy).queues) == ["first"]
+        assert threads != [threading.main_thread()]
 
 
 async def test_a_checkpoint_that_can_not_be_saved_is_no_disaster() -> None:

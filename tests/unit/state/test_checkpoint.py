@@ -66,6 +66,25 @@ def test_everything_comes_back() -> None:
     ]
 
 
+def test_what_was_taken_is_not_touched_by_later_facts() -> None:
+    """A thread makes the bytes while the ledger goes on: rows are freed and used again, memories grow and forget."""
+    story = busy()
+    taken, then, digest = story.ledger.taken(), story.ledger.to_bytes(), story.ledger.digest()
+    story.tell(*(facts.JobCancelled(at_ms=20, job_id=f"early-{index}") for index in range(1, 20, 2)))
+    story.fact(facts.RunsReleased(at_ms=20, run_ids=("second", "early-1-r", "early-3-r")))
+    story.tell(*(submitted(NewJob(f"late-{index}", 1, f"late-{index}")) for index in range(3_000)))
+    story.tell(submitted("c", of=template(gang=GangSpec("h", 2, "zone"))), queue="qb")
+    story.fact(
+        facts.QueueDeleted(at_ms=20, name="qa"),
+        facts.RetryPolicySet(at_ms=20, policy=RetryPolicy(name="q", retry_limit=1)),
+    )
+    story.node("n3", "x3")
+    story.ledger.forget_voids(story.ledger.position)
+    assert story.ledger.to_bytes() != then
+    assert taken.packed() == then
+    assert Ledger.from_bytes(taken.packed(), POLICY).digest() == digest
+
+
 def test_an_empty_ledger_comes_back() -> None:
     ledger = Ledger.from_bytes(Ledger(POLICY).to_bytes(), POLICY)
     ledger.validate()
