@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from armada.model.errors import InvalidRequest, StartupRefused
 from armada.model.fleet import Taint
-from armada.runtime.identifiers import wall_clock_ms
 from armada.runtime.settings import Settings
 from armada.runtime.supervision import Supervisor
 from armada.runtime.telemetry import Log, make_log
@@ -206,6 +205,7 @@ def _machine_service(
     settings: Settings, executor_id: str, link: "ControlPlaneLink", *, tainted: bool
 ) -> "ExecutorService":
     """This machine as a cluster whose containers are host processes."""
+    from armada.executor.clock import steady_clock_ms, wall_clock_ms
     from armada.executor.holding.retention import RetentionLimits
     from armada.executor.holding.stimuli import AgentSettings
     from armada.executor.journal import Journal
@@ -218,7 +218,7 @@ def _machine_service(
         settings.data_dir / "pods",
         executor_id=executor_id,
         pool=settings.pool,
-        clock_ms=wall_clock_ms,
+        clock_ms=steady_clock_ms,
         settings=ProcessSettings(labels={MACHINE_LABEL: "true"}, taints=taints),
     )
     return ExecutorService(
@@ -230,11 +230,14 @@ def _machine_service(
             retention=RetentionLimits(succeeded_ms=POD_RETENTION_MS, failed_ms=POD_RETENTION_MS),
         ),
         journal=Journal(settings.data_dir / f"executor-{executor_id}.journal"),
+        clock_ms=steady_clock_ms,
+        wall_ms=wall_clock_ms,
     )
 
 
 def _simulated_service(spec: "ClusterSpec", seed: int, link: "ControlPlaneLink") -> "ExecutorService":
     """A cluster that only pretends. It ends with this process, so it remembers nothing: its runs start over."""
+    from armada.executor.clock import steady_clock_ms, wall_clock_ms
     from armada.executor.holding.retention import RetentionLimits
     from armada.executor.holding.stimuli import AgentSettings
     from armada.executor.paced import PacedCluster
@@ -242,7 +245,7 @@ def _simulated_service(spec: "ClusterSpec", seed: int, link: "ControlPlaneLink")
     from armada.simulation.cluster import SimulatedCluster
 
     return ExecutorService(
-        cluster=PacedCluster(SimulatedCluster(spec, seed), wall_clock_ms),
+        cluster=PacedCluster(SimulatedCluster(spec, seed), steady_clock_ms),
         control_plane=link,
         settings=AgentSettings(
             executor_id=spec.executor_id,
@@ -250,6 +253,8 @@ def _simulated_service(spec: "ClusterSpec", seed: int, link: "ControlPlaneLink")
             keeps_journal=False,
             retention=RetentionLimits(pod_count=0),
         ),
+        clock_ms=steady_clock_ms,
+        wall_ms=wall_clock_ms,
     )
 
 

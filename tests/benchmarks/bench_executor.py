@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from armada.executor.clock import wall_clock_ms
 from armada.executor.holding.retention import RetentionLimits
 from armada.executor.holding.stimuli import AgentSettings
 from armada.executor.machine.node import ProcessSettings
 from armada.executor.paced import PacedCluster
 from armada.executor.pods import order_for
 from armada.executor.processes import ProcessCluster
-from armada.executor.service import ExecutorService, wall_clock_ms
+from armada.executor.service import ExecutorService
 from armada.simulation.cluster import SimulatedCluster
 from armada.simulation.fleet import uniform_fleet
 from tests.benchmarks.figures import Figure

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from armada.executor.clock import wall_clock_ms
 from armada.executor.cluster import Cluster, LogLine, LogRequest, Outcome, PodDeletion
 from armada.executor.machine.node import ProcessSettings
 from armada.executor.paced import PacedCluster
 from armada.executor.pods import Pod, PodOrder, order_for
 from armada.executor.processes import ProcessCluster
-from armada.executor.service import wall_clock_ms
 from armada.model.errors import InvalidRequest, NotFound
 from armada.simulation.cluster import SimulatedCluster
 from armada.simulation.fleet import Behaviour, Distribution, uniform_fleet

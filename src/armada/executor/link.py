@@ -6,7 +6,7 @@ import grpc
 import grpc.aio
 import structlog
 
-from armada.executor.service import wall_clock_ms
+from armada.executor.clock import wall_clock_ms
 from armada.model.errors import Unavailable
 from armada.model.events import Failure, JobSetEvents, RunFailed
 from armada.model.leases import LeaseReply, LeaseRequest

@@ -363,6 +363,8 @@ def problem_of(pod: Pod, now_ms: int, limits: StuckLimits, *, is_ours: bool) -> 
 
 
 def _pending_problem(pod: Pod, now_ms: int, limits: StuckLimits) -> Problem | None:
+    if any(container.started_ms and not container.finished_ms for container in pod.containers):
+        return None  # an init container is at work, for as long as it takes
     waited_ms = now_ms - max(pod.changed_ms, pod.created_ms)
     for container in pod.containers:
         if container.reason and not container.started_ms:

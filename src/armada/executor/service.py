@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol
 
+import msgspec
 import structlog
 
 from armada.executor.agent import Agent
+from armada.executor.clock import wall_clock_ms
 from armada.executor.cluster import Cluster, ClusterUnavailable, Creation, LogLine, LogRequest, Outcome, PodDeletion
 from armada.executor.holding.stimuli import (
     Acknowledged,
@@ -44,6 +46,8 @@ HEALTHY_SILENCE_MS: Final = 300_000
 """Without any answer of the control plane for this long the service is unhealthy."""
 _WATCH_RETRY_S: Final = 1.0
 _WARNING_GAP_S: Final = 10.0
+_CLOCK_SLACK_MS: Final = 1_000
+"""Clocks that differ by less have not been set: one of them only ticked."""
 
 _logger = structlog.get_logger("armada.executor")
 
@@ -60,15 +64,13 @@ class ControlPlane(Protocol):
         ...
 
 
-def wall_clock_ms() -> int:
-    """Unix milliseconds."""
-    return time.time_ns() // 1_000_000
-
-
 class ExecutorService:
-    """One executor: a cluster, a control plane, and the agent between them."""
+    """One executor: a cluster, a control plane, and the agent between them.
 
-    def __init__(
+    `clock_ms` is the time that the cluster goes by too; facts are dated by `wall_ms` where the two have parted.
+    """
+
+    def __init__(  # noqa: PLR0913 - parts and clocks are handed in, never looked up
         self,
         *,
         cluster: Cluster,
@@ -76,12 +78,14 @@ class ExecutorService:
         settings: AgentSettings,
         journal: Journal | None = None,
         clock_ms: Callable[[], int] = wall_clock_ms,
+        wall_ms: Callable[[], int] | None = None,
     ) -> None:
         self.settings = settings
         self._cluster = cluster
         self._control_plane = control_plane
         self._journal = journal
         self._clock_ms = clock_ms
+        self._wall_ms = wall_ms or clock_ms
         self._agent: Agent | None = None
         self._inbox: list[Stimulus] = []
         self._stirred = asyncio.Event()
@@ -276,7 +280,7 @@ class ExecutorService:
     async def _report(self, sequences: tuple[JobSetEvents, ...]) -> None:
         try:
             async with asyncio.timeout(REPORT_TIMEOUT_S):
-                await self._control_plane.report(sequences)
+                await self._control_plane.report(_dated(sequences, self._wall_ms() - self._clock_ms()))
         except (InvalidRequest, LimitExceeded) as error:
             self._warn("report", f"a report was refused: {error}")
             self._post(ReportFailed(was_refused=True))
@@ -296,3 +300,17 @@ class ExecutorService:
         if now_s - self._warned_s.get(kind, -_WARNING_GAP_S) >= _WARNING_GAP_S:
             self._warned_s[kind] = now_s
             _logger.warning(text, executor=self.settings.executor_id)
+
+
+def _dated(sequences: tuple[JobSetEvents, ...], ahead_ms: int) -> tuple[JobSetEvents, ...]:
+    """Facts with times of the machine's clock, which is `ahead_ms` ahead of the one that they were dated by."""
+    if abs(ahead_ms) < _CLOCK_SLACK_MS:
+        return sequences
+    return tuple(
+        JobSetEvents(
+            sequence.queue,
+            sequence.job_set,
+            tuple(msgspec.structs.replace(event, at_ms=max(event.at_ms + ahead_ms, 1)) for event in sequence.events),
+        )
+        for sequence in sequences
+    )

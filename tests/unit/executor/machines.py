@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from armada.executor.clock import wall_clock_ms
 from armada.executor.cluster import LogRequest, Outcome, PodDeletion
 from armada.executor.machine.container import kill_strays
 from armada.executor.machine.node import ProcessSettings
 from armada.executor.pods import Pod, order_for
 from armada.executor.processes import ProcessCluster
-from armada.executor.service import wall_clock_ms
 from tests.unit.executor.builders import lease, template
 
 

@@ -144,6 +144,12 @@ class TestStuck:
         assert self.wait(bench) <= 6_000
         assert kinds(bench.last.report) == ["RunFailed"]
 
+    def test_an_init_container_takes_its_time(self) -> None:
+        first = ContainerState(name="first", is_init=True, started_ms=11_000)
+        bench = self.waiting(containers=(first, ContainerState(name="main")))
+        self.wait(bench)
+        assert bench.last.delete == ()
+
     def test_it_started_after_all(self) -> None:
         bench = self.waiting()
         self.wait(bench)

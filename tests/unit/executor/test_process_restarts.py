@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from armada.executor.clock import wall_clock_ms
 from armada.executor.cluster import Outcome, PodDeletion
-from armada.executor.service import wall_clock_ms
+from armada.executor.machine import container
 from tests.unit.executor.machines import Machine, processes_of, until, until_none_of
 
 SLEEPY_DRIVER = """
@@ -17,7 +20,7 @@ from pathlib import Path
 from armada.executor.processes import ProcessCluster
 from armada.executor.machine.node import ProcessSettings
 from armada.executor.pods import order_for
-from armada.executor.service import wall_clock_ms
+from armada.executor.clock import wall_clock_ms
 from tests.unit.executor.builders import lease, template
 
 async def main():
@@ -156,6 +159,18 @@ async def test_a_container_is_started_once_however_often_it_is_tried(tmp_path: P
     assert (await machine.end("r")).containers[0].exit_code == 3
     assert trace.read_text() == "started\n"
     await machine.close()
+
+
+@pytest.mark.parametrize("moved_ms", [-7_200_000, 7_200_000])
+async def test_an_end_lies_between_start_and_now_though_the_clock_was_set(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, moved_ms: int
+) -> None:
+    """Files are dated by the machine's clock, which may have been set since the pod started."""
+    dated = container._mtime_ms
+    monkeypatch.setattr(container, "_mtime_ms", lambda path: dated(path) + moved_ms)
+    await machine.sh("r", "sleep 0.1")
+    pod = await machine.end("r")
+    assert pod.started_ms <= pod.finished_ms <= wall_clock_ms()
 
 
 async def test_a_container_whose_leader_was_killed_is_lost_and_leaves_nothing(machine: Machine) -> None:

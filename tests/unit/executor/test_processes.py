@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from armada.executor.clock import wall_clock_ms
 from armada.executor.cluster import LogRequest, Outcome, PodDeletion
 from armada.executor.pods import order_for
-from armada.executor.service import wall_clock_ms
 from armada.model.errors import StartupRefused
 from armada.model.fleet import Taint
 from armada.model.jobs import GangSpec

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from armada_client.armada.binoculars_pb2 import LogRequest as LogMessage
 
+from armada.executor.clock import steady_clock_ms, wall_clock_ms
 from armada.executor.cluster import LogRequest, PodDeletion
 from armada.executor.holding.retention import RetentionLimits
 from armada.executor.journal import Journal
@@ -23,7 +24,7 @@ from armada.executor.machine.node import ProcessSettings
 from armada.executor.output import ExecutorLogs, PodOutput
 from armada.executor.paced import PacedCluster
 from armada.executor.processes import ProcessCluster
-from armada.executor.service import ExecutorService, wall_clock_ms
+from armada.executor.service import ExecutorService
 from armada.model.errors import InvalidRequest, NotFound, StartupRefused, Unavailable
 from armada.model.events import Failure, JobSetEvents, RunFailed
 from armada.model.leases import LeaseReply, LeaseRequest
@@ -155,6 +156,24 @@ async def test_a_service_that_stops_delivers_what_it_knows_first() -> None:
     assert service.figures().facts_waiting == 0
 
 
+async def test_facts_are_dated_by_the_clock_as_it_is_set_now() -> None:
+    """The executor's own clock goes on evenly; when the machine's is set meanwhile, facts still tell its time."""
+    made = spec()
+    control = ToyControlPlane()
+    ahead_ms = 7_200_000
+    service = ExecutorService(
+        cluster=PacedCluster(SimulatedCluster(made, 1), steady_clock_ms),
+        control_plane=control,
+        settings=settings(executor_id=made.executor_id, keeps_journal=False),
+        clock_ms=steady_clock_ms,
+        wall_ms=lambda: steady_clock_ms() + ahead_ms,
+    )
+    async with running(service):
+        control.offer(lease("r", template=template(["x"]), node_name=made.nodes[0].name))
+        await control.until(lambda: "r" in control.ends)
+    assert {abs(event.at_ms - steady_clock_ms() - ahead_ms) < 60_000 for event in control.heard} == {True}
+
+
 class RefusingControlPlane(ToyControlPlane):
     """Refuses every report that has a fact about run `bad`."""
 
@@ -262,7 +281,8 @@ from armada.executor.journal import Journal
 from armada.executor.link import GrpcControlPlane
 from armada.executor.machine.node import ProcessSettings
 from armada.executor.processes import ProcessCluster
-from armada.executor.service import ExecutorService, wall_clock_ms
+from armada.executor.clock import wall_clock_ms
+from armada.executor.service import ExecutorService
 from tests.unit.executor.builders import settings
 
 async def main():

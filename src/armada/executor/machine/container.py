@@ -180,6 +180,9 @@ class ContainerProcess:
         self.let_go()
         self.ending = self._recorded()
         if self.ending is not None:
+            if not self.started_ms <= self.ending.finished_ms <= now_ms:
+                # The machine's clock, by which files are dated, has been set meanwhile.
+                self.ending = msgspec.structs.replace(self.ending, finished_ms=now_ms)
             return True
         started = self._started_file()
         if child_pid and started is None:
@@ -242,7 +245,7 @@ class ContainerProcess:
         if not text.endswith("\n") or not text.strip().isdigit():
             return None
         code = int(text)
-        return Ending(code, _mtime_ms(path), "Error" if code else "Completed")
+        return Ending(code, max(_mtime_ms(path), self.started_ms), "Error" if code else "Completed")
 
     def _record(self, ending: Ending) -> None:
         self.ending = ending
