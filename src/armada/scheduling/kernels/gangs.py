@@ -283,11 +283,10 @@ def place_gang(
     best, best_turn, seen_nodes = 0.0, -1, False
     while turn < last:
         value = turn - gangs.base[label] if label >= 0 else -1
-        if label >= 0 and gangs.offsets[turn] == gangs.offsets[turn + 1]:
-            turn += 1
-            continue
-        seen_nodes = True
-        disturbed = place_members(jobs, shapes, nodes, gangs, victims, streams, placing, first, is_new, label, value)
+        disturbed = float(NOT_FOUND)
+        if label < 0 or gangs.offsets[turn] < gangs.offsets[turn + 1]:
+            seen_nodes = True
+            disturbed = place_members(jobs, shapes, nodes, gangs, victims, streams, placing, first, is_new, label, value)
         if disturbed != NOT_FOUND and (label < 0 or disturbed == UNDISTURBED or turn == best_turn):
             stamp_value(jobs, streams, first, label, value)
             return codes.NOT_CONSIDERED
