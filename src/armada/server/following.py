@@ -51,7 +51,8 @@ class Followers:
             shown = [self._replica.ledger.effective(entry) for entry in entries if entry.position <= until]
             if shown:
                 yield shown
-            if len(shown) < len(entries) or len(entries) < ENTRIES_PER_READ:
+            # A read may stop short of its limit (it is bounded in bytes too): only an empty one is the end.
+            if not entries or len(shown) < len(entries):
                 return
             after = entries[-1].position
 
