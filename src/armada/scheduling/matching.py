@@ -34,10 +34,11 @@ class PlacementRule(msgspec.Struct, frozen=True):
 
 
 class LabelColumn(msgspec.Struct, frozen=True, eq=False):
-    """One label over all nodes: `code` is a row of `values`, or -1 where the node lacks the label."""
+    """One label over all nodes: `code` is a row of `values`, or -1 where the node lacks it; `places` finds a value."""
 
     code: Rows
     values: tuple[str, ...]
+    places: dict[str, int]
 
 
 class Verdicts(msgspec.Struct, frozen=True, eq=False):
@@ -147,7 +148,7 @@ def match(
 
 
 def _column_at(column: LabelColumn, nodes: Rows) -> LabelColumn:
-    return LabelColumn(column.code[nodes], column.values)
+    return LabelColumn(column.code[nodes], column.values, column.places)
 
 
 def _atoms_by_key(rules: Sequence[PlacementRule]) -> dict[str, list[SelectorRequirement]]:
@@ -164,10 +165,9 @@ def _atoms_by_key(rules: Sequence[PlacementRule]) -> dict[str, list[SelectorRequ
 
 def _truth(column: LabelColumn, requirement: SelectorRequirement) -> NDArray[np.bool_]:
     """Return whether the requirement holds, by value; the last place is for nodes without the label."""
-    places = {value: index for index, value in enumerate(column.values)}
     truth = np.zeros(len(column.values) + 1, np.bool_)
     if requirement.operator in ("In", "NotIn"):
-        named = [places[value] for value in requirement.values if value in places]
+        named = [column.places[value] for value in requirement.values if value in column.places]
         if requirement.operator == "NotIn" and requirement.values:
             truth[:] = True
             truth[named] = False
@@ -188,7 +188,8 @@ def _classes(column: LabelColumn, requirements: Sequence[SelectorRequirement]) -
     table = np.array([_truth(column, requirement) for requirement in requirements]).T
     present = np.ones((len(table), 1), np.bool_)
     present[-1] = False
-    _, value_class = np.unique(np.hstack((table, present)), axis=0, return_inverse=True)
+    packed = np.packbits(np.hstack((table, present)), axis=1)
+    _, value_class = np.unique(packed, axis=0, return_inverse=True)
     by_value: NDArray[np.int64] = value_class.reshape(-1).astype(np.int64)
     return by_value[column.code]
 

@@ -117,7 +117,7 @@ class FleetTable:
             values = tuple(sorted({text for text in texts if text is not None}))
             places = {value: index for index, value in enumerate(values)}
             code = np.array([-1 if text is None else places[text] for text in texts], np.int32)
-            column = self._labels[key] = LabelColumn(code, values)
+            column = self._labels[key] = LabelColumn(code, values, places)
         return column
 
     def taint_sets_with(self, shut: Flags) -> tuple[list[tuple[Taint, ...]], Rows]:

@@ -286,7 +286,9 @@ def place_gang(
         disturbed = float(NOT_FOUND)
         if label < 0 or gangs.offsets[turn] < gangs.offsets[turn + 1]:
             seen_nodes = True
-            disturbed = place_members(jobs, shapes, nodes, gangs, victims, streams, placing, first, is_new, label, value)
+            disturbed = place_members(
+                jobs, shapes, nodes, gangs, victims, streams, placing, first, is_new, label, value
+            )
         if disturbed != NOT_FOUND and (label < 0 or disturbed == UNDISTURBED or turn == best_turn):
             stamp_value(jobs, streams, first, label, value)
             return codes.NOT_CONSIDERED
