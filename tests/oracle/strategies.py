@@ -173,7 +173,7 @@ def _group(draw: st.DrawFn, rounds: int, queues: tuple[str, ...], nodes: list[di
         gang = {"id": "", "cardinality": size}
         if draw(st.integers(0, 2)) == 2:
             gang["uniformity"] = "rack"
-    first = arrives == 0 and gang is None and "lic" not in kind["request"]
+    first = arrives == 0 and gang is None
     way = draw(st.sampled_from(("queued", "queued", "queued", "running", "running", "finished"))) if first else "queued"
     shared = {"queue": queue, **kind}
     if gang is not None:

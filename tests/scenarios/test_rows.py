@@ -77,15 +77,15 @@ def node_of(node: dict[str, Any]) -> dict[str, Any]:
     if "gpu" in node:
         total["gpu"] = str(node["gpu"])
     labels = {"kubernetes.io/hostname": node["name"], **node.get("labels", {})}
-    return {"id": node["name"], "labels": labels, "taints": node.get("taints", []), "total": total}
+    others: dict[str, Any] = {key: node[key] for key in ("taints", "unschedulable") if key in node}
+    return {"id": node["name"], "labels": labels, "total": total, **others}
 
 
 def jobs_of(one: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
     for queue, count, *more in one.get("jobs", []):
         overrides = dict(more[0]) if more else {}
         request = {"cpu": overrides.pop("cpu", "1"), "memory": overrides.pop("memory", "1Gi")}
-        if "gpu" in overrides:
-            request["gpu"] = overrides.pop("gpu")
+        request.update({name: overrides.pop(name) for name in ("gpu", "lic") if name in overrides})
         for _ in range(count):
             arrives = {"arrives": number} if number else {}
             yield {"queue": queue, "priorityClass": "mid200", "request": request, **arrives, **overrides}
