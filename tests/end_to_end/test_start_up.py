@@ -32,8 +32,9 @@ def refusal(*arguments: str, status: int = 1, **environment: str) -> str:
     assert ended.returncode == status, ended.stderr
     assert "Traceback" not in ended.stderr
     assert "ready" not in ended.stdout
-    lines = [line for line in ended.stderr.splitlines() if line.startswith("Error: ")]
+    lines = [line for line in ended.stderr.splitlines() if not line.startswith("{")]
     assert len(lines) == 1, ended.stderr
+    assert lines[0].startswith("Error: ")
     return lines[0]
 
 

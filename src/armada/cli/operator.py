@@ -1,5 +1,6 @@
 """`armada`: the command line of operators. Runs the system or a part of it, and tools that need no server."""
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -257,6 +258,8 @@ def announce(facts: Mapping[str, str]) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run `armada` and leave the process with the command's exit status."""
+    # A port in use is told in our own line; gRPC would write its own before it.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 

@@ -28,7 +28,10 @@ STATE_STYLES: Final = {
 }
 """How states are coloured, by their lower-case name."""
 
-_ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(0x7F, 0xA0)) if code not in (9, 10)}
+_ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(0x7F, 0xA0)) if code not in (9, 10)} | {
+    code: f"\\u{code:04x}" for code in (*range(0x2028, 0x202F), *range(0x2066, 0x206A))
+}
+"""Control characters, separators of lines, and marks that turn the direction of writing."""
 
 
 class OutputFormat(enum.StrEnum):
@@ -73,7 +76,7 @@ def warning(text: str) -> None:
 def table(headings: Sequence[str], rows: Iterable[Sequence["RenderableType"]], *, right: Sequence[str] = ()) -> Any:
     """A borderless table with one blank column between columns; `right` names right-aligned headings.
 
-    Cells that are strings are taken literally (no markup) and cleaned.
+    Cells that are strings are taken literally (no markup), cleaned and kept to one line: a row is one line.
     """
     from rich.table import Table
     from rich.text import Text
@@ -82,7 +85,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence["RenderableType"]], *
     for heading in headings:
         grid.add_column(heading.upper(), justify="right" if heading in right else "left", no_wrap=heading in right)
     for row in rows:
-        grid.add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in row))
+        grid.add_row(*(Text(printable(cell, one_line=True)) if isinstance(cell, str) else cell for cell in row))
     return grid
 
 

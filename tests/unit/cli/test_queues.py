@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from armada_client.armada import submit_pb2
 
 from armada.cli.failures import ExitStatus
 from tests.unit.cli.conftest import Armadactl, FakeServer
@@ -55,6 +56,13 @@ def test_a_wrong_number_of_names_is_a_usage_error(armadactl: Armadactl, argument
     ran = armadactl(*arguments)
     assert ran.status is ExitStatus.USAGE
     assert ran.err.startswith("Error: ")
+
+
+def test_a_name_cannot_forge_rows(armadactl: Armadactl, server: FakeServer) -> None:
+    for name in ("a\nb", "c\u202ed"):
+        server.queues[name] = submit_pb2.Queue(name=name, priority_factor=1)
+    shown = armadactl("get", "queues").out.splitlines()
+    assert [line.split()[0] for line in shown] == ["NAME", "a\\nb", "c\\u202ed"]
 
 
 @pytest.mark.parametrize("arguments", [("create", "queue", "\udcff\udcfe"), ("get", "queues", "-l", "a=\udcff")])
