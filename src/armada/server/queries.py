@@ -205,11 +205,14 @@ class LogService(LogServicer):
             options.container,
             tail_lines=options.tailLines if options.HasField("tailLines") else None,
         )
-        return wire.log_response(_bounded(lines))
+        return wire.log_response(bounded_lines(lines))
 
 
-def _bounded(lines: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Whole lines from the first on, up to the size that one answer may have."""
+def bounded_lines(lines: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Whole lines from the first on, up to the size that one answer may have; a longer first line is cut.
+
+    Without the cut a reader could never get past such a line.
+    """
     kept: list[tuple[str, str]] = []
     size = 0
     for time, line in lines:
@@ -217,4 +220,7 @@ def _bounded(lines: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         if size > MAX_LOG_BYTES:
             break
         kept.append((time, line))
+    if lines and not kept:
+        time, line = lines[0]
+        kept.append((time, line[: MAX_LOG_BYTES - len(time) - 2]))
     return kept

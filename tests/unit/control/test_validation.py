@@ -48,6 +48,7 @@ def test_a_pod_without_containers_is_right() -> None:
         (item(pod(priorityClassName="Armada-Default")), "'Armada-Default'"),
         (item(pod(terminationGracePeriodSeconds=301)), "301"),
         (item(pod(terminationGracePeriodSeconds=-1)), "-1"),
+        (item(pod(activeDeadlineSeconds=-1)), "activeDeadlineSeconds (-1)"),
         (item(ingresses=(IngressRequest(),)), "no ports"),
         (item(ingresses=(IngressRequest(ports=(80,)), IngressRequest(ports=(80,)))), "port 80"),
         (item(annotations={"armadaproject.io/priceBand": "z"}), "priceBand"),

@@ -75,7 +75,7 @@ def _faults(queue: Queue, policy: SubmissionPolicy) -> Iterator[str]:
     yield from filter(None, [text_fault("its name", queue.name, policy.max_queue_name_bytes, required=True)])
     factor = queue.priority_factor
     if not (math.isfinite(factor) and MIN_PRIORITY_FACTOR <= factor <= MAX_PRIORITY_FACTOR):
-        yield f"priority_factor must be a finite number of at least 1, not {factor:g}"
+        yield f"priority_factor must be from {MIN_PRIORITY_FACTOR:g} to {MAX_PRIORITY_FACTOR:g}, not {factor:g}"
     for index, permission in enumerate(queue.permissions):
         for subject in permission.subjects:
             if subject.kind not in {"User", "Group"}:

@@ -137,6 +137,12 @@ def _grace_period(item: SubmittedItem, policy: SubmissionPolicy) -> Faults:
         yield f"terminationGracePeriodSeconds ({seconds}) must be from {least} to {most}, or left out"
 
 
+def _active_deadline(item: SubmittedItem, _: SubmissionPolicy) -> Faults:
+    seconds = int(item.pods[0].spec.get("activeDeadlineSeconds") or 0)
+    if seconds < 0:
+        yield f"activeDeadlineSeconds ({seconds}) must not be negative; 0 means no deadline"
+
+
 def _ingresses(item: SubmittedItem, policy: SubmissionPolicy) -> Faults:
     del policy
     seen: dict[int, int] = {}
@@ -199,6 +205,7 @@ _RULES: Final[tuple[Callable[[SubmittedItem, SubmissionPolicy], Faults], ...]] =
     _init_cpu,
     _priority_class,
     _grace_period,
+    _active_deadline,
     _ingresses,
     _container_ports,
     _tolerations,
