@@ -280,7 +280,7 @@ def place_gang(
     turn, last = -1, 0
     if label >= 0:
         turn, last = gangs.base[label], gangs.base[label + 1]
-    best, best_turn, seen_nodes = 0.0, -1, False
+    best, best_turn, seen_nodes, is_repeat = 0.0, -1, False, False
     while turn < last:
         value = turn - gangs.base[label] if label >= 0 else -1
         disturbed = float(NOT_FOUND)
@@ -289,15 +289,15 @@ def place_gang(
             disturbed = place_members(
                 jobs, shapes, nodes, gangs, victims, streams, placing, first, is_new, label, value
             )
-        if disturbed != NOT_FOUND and (label < 0 or disturbed == UNDISTURBED or turn == best_turn):
+        if disturbed != NOT_FOUND and (label < 0 or disturbed == UNDISTURBED or is_repeat):
             stamp_value(jobs, streams, first, label, value)
             return codes.NOT_CONSIDERED
         undo(jobs, shapes, nodes, victims, placing)
         if disturbed != NOT_FOUND and (best_turn < 0 or disturbed < best):
             best, best_turn = disturbed, turn
         turn += 1 if label >= 0 else last + 1
-        if turn == last and best_turn >= 0:
-            turn, last = best_turn, best_turn + 1
+        if turn == last and best_turn >= 0 and not is_repeat:
+            turn, last, is_repeat = best_turn, best_turn + 1, True
     if label >= 0:
         return codes.LABEL_NO_FIT if seen_nodes else codes.LABEL_UNKNOWN
     if streams.next_member[first] >= 0:
