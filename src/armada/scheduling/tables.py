@@ -21,7 +21,8 @@ from armada.scheduling.snapshot import UNLIMITED, Amounts, Flags, Rows
 Value = TypeVar("Value")
 
 MAX_AMOUNT: Final = 2**55
-"""No amount of a job or node goes beyond; a larger one is held here, so that sums of many stay within int64."""
+"""No amount of a job goes beyond, so that sums of many stay within int64; none of a node reaches it, so that a job
+whose request is held here fits nowhere."""
 
 
 class QueueLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -355,5 +356,5 @@ def _holds(requests: dict[str, str], resource: str, operator: str, value: str) -
 
 
 def _table(vectors: Iterable[Vector], width: int) -> Amounts:
-    rows = [tuple(max(-MAX_AMOUNT, min(MAX_AMOUNT, amount)) for amount in vector) for vector in vectors]
+    rows = [tuple(max(-MAX_AMOUNT, min(MAX_AMOUNT - 1, amount)) for amount in vector) for vector in vectors]
     return np.array(rows, np.int64).reshape(len(rows), width)

@@ -242,6 +242,12 @@ def test_an_absurd_request_waits_and_spoils_no_sums() -> None:
     assert all(figures.demand_capped_share <= 1 for figures in decided.decisions.queues)
 
 
+def test_a_request_beyond_all_amounts_fits_no_node_however_large() -> None:
+    setting = Setting(nodes=[node("a", memory="1e18")])
+    setting.add("A", memory="9223372036854775807")
+    assert setting.decide().waiting == {"A0": "NO_FIT"}
+
+
 def test_a_pool_without_nodes_still_says_how_queues_stand() -> None:
     setting = Setting(nodes=[])
     setting.add("A")
