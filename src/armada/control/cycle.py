@@ -128,8 +128,14 @@ class Leader:
             self._changed_ms = now_ms
 
     def forgive(self, now_ms: int) -> None:
-        """Count silence of executors anew: the clock has jumped, so nobody knows how long it was."""
+        """Go on after the clock has jumped: nobody knows how long anything took, so silence and waits count anew."""
         self._started_ms = now_ms
+        self._cycle_started_ms = min(self._cycle_started_ms, now_ms)
+        self._rests_until_ms = min(self._rests_until_ms, now_ms)
+        if self._changed_ms is not None:
+            self._changed_ms = min(self._changed_ms, now_ms)
+        for bucket in (self._global, *self._by_queue.values(), *self._preemptions.values()):
+            bucket.forgive(now_ms)
 
     def deposed(self) -> None:
         """Give up: the log says that another replica leads in a newer epoch."""

@@ -27,6 +27,10 @@ class TokenBucket:
         self._as_of_ms = max(now_ms, self._as_of_ms or 0)
         return self._tokens
 
+    def forgive(self, now_ms: int) -> None:
+        """Gain from now on: the clock has jumped, and what it gained meanwhile can't be known."""
+        self._as_of_ms = now_ms
+
     def take(self, count: int) -> None:
         """Take tokens out."""
         self._tokens -= count

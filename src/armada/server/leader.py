@@ -16,7 +16,7 @@ from armada.scheduling.decisions import Decisions
 from armada.scheduling.round import schedule
 from armada.server.replica import Replica
 
-CLOCK_JUMP_MS: Final = 30_000
+CLOCK_JUMP_MS: Final = 2_000
 """When wall clock and steady clock disagree by more, the wall clock was set, or the machine slept."""
 
 

@@ -1,5 +1,7 @@
 """The leader: what it decides, when, and never on what is no longer so (F007, F012, F044, F086, F121)."""
 
+import pytest
+
 from armada.control.cycle import Cadence, Leader, Step
 from armada.control.explaining import Explaining
 from armada.model.events import (
@@ -271,6 +273,24 @@ def test_rates_hold_leases_back_for_a_while() -> None:
     assert wake_at_ms <= driver.world.now_ms + 1_000
     driver.world.now_ms += 1_000
     driver.heard("east")
+    assert driver.run() == ["RunLeased"]
+
+
+@pytest.mark.parametrize("jump_ms", [-7_200_000, -3_000, 3_000, 7_200_000])
+def test_a_clock_that_jumps_stops_no_rounds(jump_ms: int) -> None:
+    driver = Driver(SchedulingPolicy(rate=RateLimit(per_second=1.0, burst=2)), Cadence(fleet_settle_ms=0))
+    driver.nodes("n1")
+    driver.world.submit(*[item() for _ in range(4)])
+    driver.run()
+    driver.world.now_ms += 1_000
+    assert driver.run() == ["RunLeased"] * 2
+    driver.world.submit(item())
+    driver.notice()
+    driver.world.now_ms += jump_ms
+    driver.leader.forgive(driver.world.now_ms)
+    driver.heard("east")
+    driver.run()
+    driver.world.now_ms += 1_500
     assert driver.run() == ["RunLeased"]
 
 
