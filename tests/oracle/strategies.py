@@ -54,7 +54,7 @@ def _pool(draw: st.DrawFn, name: str) -> dict[str, Any]:
 
 
 @st.composite
-def _config(draw: st.DrawFn, pools: tuple[str, ...]) -> dict[str, Any]:
+def _config(draw: st.DrawFn, pools: tuple[str, ...], cpu_index: str) -> dict[str, Any]:
     """Settings: mostly plain, sometimes with limits."""
     config: dict[str, Any] = {
         "pools": [draw(_pool(name)) for name in pools],
@@ -67,7 +67,7 @@ def _config(draw: st.DrawFn, pools: tuple[str, ...]) -> dict[str, Any]:
         ],
         "indexedResources": [
             {"name": "gpu", "resolution": "1"},
-            {"name": "cpu", "resolution": draw(st.sampled_from(("100m", "250m", "1")))},
+            {"name": "cpu", "resolution": cpu_index},
             {"name": "memory", "resolution": "1Gi"},
         ],
         "indexedNodeLabels": ["rack"],
@@ -109,7 +109,7 @@ def _config(draw: st.DrawFn, pools: tuple[str, ...]) -> dict[str, Any]:
 
 
 @st.composite
-def _node(draw: st.DrawFn, number: int, pools: tuple[str, ...]) -> dict[str, Any]:
+def _node(draw: st.DrawFn, number: int, pools: tuple[str, ...], *, plain: bool) -> dict[str, Any]:
     cpu = draw(st.sampled_from(("2", "4", "4500m", "8")))
     node: dict[str, Any] = {
         "id": f"n{number:02d}",
@@ -117,7 +117,7 @@ def _node(draw: st.DrawFn, number: int, pools: tuple[str, ...]) -> dict[str, Any
         "pool": draw(st.sampled_from(pools)),
         "total": {"cpu": cpu, "memory": draw(st.sampled_from(("8Gi", "20Gi", "40Gi"))), "pods": "5"},
     }
-    kind = draw(st.integers(0, 7))
+    kind = 0 if plain else draw(st.integers(0, 7))
     if kind == 7:
         node["taints"] = [GPU_TAINT]
         node["total"]["gpu"] = "4"
@@ -206,7 +206,10 @@ def _life(draw: st.DrawFn, way: str, last_round: int, nodes: list[dict[str, Any]
 def problems(draw: st.DrawFn) -> dict[str, Any]:
     """Crowded pools of up to 6 nodes and about 40 jobs over up to 4 rounds."""
     pools = ("default",) if draw(st.integers(0, 3)) else ("default", "second")
-    nodes = [draw(_node(number, pools)) for number in range(draw(st.integers(1, 6)))]
+    # Where amounts are indexed coarsely all nodes of a kind can be used alike: see the merge of kinds (spec section 9.4).
+    cpu_index = draw(st.sampled_from(("50m", "50m", "100m", "250m", "1")))
+    count = draw(st.integers(1, 6))
+    nodes = [draw(_node(number, pools, plain=cpu_index != "50m")) for number in range(count)]
     rounds = draw(st.integers(1, 4))
     queues = QUEUES[: draw(st.integers(1, 4))]
     jobs: list[dict[str, Any]] = []
@@ -223,7 +226,7 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
         executors[0].update(draw(st.sampled_from(({"cordoned": True}, {"heartbeatSecondsAgo": 601}))))
     return {
         "id": "drawn",
-        "config": draw(_config(pools)),
+        "config": draw(_config(pools, cpu_index)),
         "executors": executors,
         "queues": [
             {
