@@ -13,6 +13,7 @@ from tests.end_to_end.conftest import Armadactl
 
 pytestmark = pytest.mark.timeout(300)
 
+WRONG_USAGE = 2
 UNWRITABLE = Path("/proc/armada-data")
 """Nobody can make a folder here, not even root, whom permissions don't stop."""
 
@@ -27,13 +28,13 @@ def taken_port() -> Iterator[int]:
 
 
 def refusal(*arguments: str, status: int = 1, **environment: str) -> str:
-    """What `armada` says when it can't start: one line, no traceback."""
+    """What `armada` says when it can't start: one line, no traceback; after wrong usage one more, on help."""
     ended = run(*arguments, **environment)
     assert ended.returncode == status, ended.stderr
     assert "Traceback" not in ended.stderr
     assert "ready" not in ended.stdout
     lines = [line for line in ended.stderr.splitlines() if not line.startswith("{")]
-    assert len(lines) == 1, ended.stderr
+    assert len(lines) == (2 if status == WRONG_USAGE else 1), ended.stderr
     assert lines[0].startswith("Error: ")
     return lines[0]
 

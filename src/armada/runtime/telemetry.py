@@ -34,7 +34,8 @@ def make_log(level: str, form: Literal["auto", "console", "json"]) -> Log:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # Looked up at each line: standard error may be another file by then.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
     log: Log = structlog.get_logger("armada")
