@@ -206,7 +206,7 @@ def _life(draw: st.DrawFn, way: str, last_round: int, nodes: list[dict[str, Any]
 def problems(draw: st.DrawFn) -> dict[str, Any]:
     """Crowded pools of up to 6 nodes and about 40 jobs over up to 4 rounds."""
     pools = ("default",) if draw(st.integers(0, 3)) else ("default", "second")
-    # Where amounts are indexed coarsely all nodes of a kind can be used alike: see the merge of kinds (spec section 9.4).
+    # Where amounts are indexed coarsely, all nodes of a kind can be used alike (merge of kinds, spec section 9.4).
     cpu_index = draw(st.sampled_from(("50m", "50m", "100m", "250m", "1")))
     count = draw(st.integers(1, 6))
     nodes = [draw(_node(number, pools, plain=cpu_index != "50m")) for number in range(count)]
