@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from armada.model.errors import InvalidRequest, StartupRefused
+from armada.model.errors import CorruptEntry, InvalidRequest, LogFailed, StartupRefused
 from armada.model.fleet import Taint
 from armada.runtime.settings import Settings
 from armada.runtime.supervision import Supervisor
@@ -95,7 +95,10 @@ async def serving(settings: Settings, *, in_memory: bool = False) -> AsyncIterat
         history = History.open(settings.data_dir / HISTORY_FILE)
         supervisor.at_stop("history", history.close)
         control_plane = ControlPlane(settings, rules, Storage(eventlog, history), supervisor, log)
-        await control_plane.start()
+        try:
+            await control_plane.start()
+        except (LogFailed, CorruptEntry) as error:
+            raise StartupRefused(f"data folder {settings.data_dir}: {error}") from error
         running = Running(control_plane, supervisor, log)
         await control_plane.serve(_read_output(running))
         yield running

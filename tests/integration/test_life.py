@@ -1,8 +1,11 @@
 """Starting, stopping, and what keeps a control plane from starting."""
 
 import asyncio
+import contextlib
+import shutil
 import signal
 import socket
+import sqlite3
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +16,7 @@ from armada_client.armada import job_pb2
 from armada import assembly
 from armada.model.errors import StartupRefused
 from tests.integration.plane import Client, item, plane, settings_for
+from tests.small_disk import small_disk
 
 
 async def test_two_processes_do_not_share_a_folder(tmp_path: Path) -> None:
@@ -95,6 +99,52 @@ async def test_a_damaged_checkpoint_costs_only_time(tmp_path: Path) -> None:
         file.write_bytes(b"damaged")
     async with plane(tmp_path) as here:
         assert await here.client.state(job_id) == "QUEUED"
+
+
+async def test_an_older_copy_of_the_log_is_refused_and_named(tmp_path: Path) -> None:
+    folder, copy = tmp_path / "here", tmp_path / "copy"
+    async with plane(folder):
+        pass
+    shutil.copytree(folder, copy)
+    async with plane(folder) as here:
+        await here.client.send(item())
+    for file in folder.glob("log.db*"):
+        file.unlink()
+    shutil.copy(copy / "log.db", folder / "log.db")
+    with pytest.raises(StartupRefused, match=r"here: the log ends at entry \d+, but there is a checkpoint of entry"):
+        async with assembly.serving(settings_for(folder)):
+            pass
+    shutil.rmtree(folder / "checkpoints")
+    async with plane(folder) as here:
+        await here.client.send(item())
+
+
+async def test_an_entry_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    async with plane(tmp_path) as here:
+        await here.client.send(item())
+    shutil.rmtree(tmp_path / "checkpoints")
+    with contextlib.closing(sqlite3.connect(tmp_path / "log.db")) as database, database:
+        database.execute("UPDATE entries SET payload = x'00' WHERE position = 2")
+    with pytest.raises(StartupRefused, match="entry 2 of the log"):
+        async with assembly.serving(settings_for(tmp_path)):
+            pass
+
+
+async def test_a_start_on_a_full_disk_is_refused_and_does_no_damage(tmp_path: Path) -> None:
+    with small_disk(tmp_path, 4) as disk:
+        folder, ballast = disk / "here", disk / "ballast"
+        async with plane(folder) as here:
+            (job_id,) = await here.client.send(item())
+        with contextlib.suppress(OSError), ballast.open("wb") as file:
+            while True:
+                file.write(b"x" * 4_096)
+                file.flush()
+        with pytest.raises(StartupRefused, match="the disk is full"):
+            async with assembly.serving(settings_for(folder)):
+                pass
+        ballast.unlink()
+        async with plane(folder) as here:
+            assert await here.client.state(job_id) == "QUEUED"
 
 
 async def test_the_lead_is_taken_anew_at_each_start(tmp_path: Path) -> None:

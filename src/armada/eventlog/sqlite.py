@@ -309,10 +309,17 @@ class SqliteEventLog:
         """Return the newest checkpoint that reads back whole; damaged ones are passed over.
 
         Raises:
-            LogFailed: the log was trimmed, and no checkpoint that reads back whole reaches its first entry.
+            LogFailed: the log was trimmed, and no checkpoint that reads back whole reaches its first entry; or the
+                newest one was made of entries that the log does not hold.
         """
         loop = self._bound_loop()
         checkpoint = await loop.run_in_executor(self._readers, self._checkpoints.newest)
+        if checkpoint is not None and checkpoint.position > self._position:
+            raise LogFailed(
+                f"the log ends at entry {self._position}, but there is a checkpoint of entry {checkpoint.position}:"
+                " it is an older copy, or has lost entries. Restore it, or remove the folder"
+                f" {CHECKPOINT_FOLDER} to go on with what it holds"
+            )
         first = await self._reading(lambda database: database.first_position())
         if first > (checkpoint.position if checkpoint else 0) + 1:
             raise LogFailed(f"the log begins at entry {first}, and no checkpoint that reads back whole reaches it")

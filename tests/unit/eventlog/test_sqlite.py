@@ -15,6 +15,7 @@ from armada.eventlog.port import Batch, Checkpoint
 from armada.eventlog.sqlite import DATABASE_FILE, SqliteEventLog, SqliteOptions
 from armada.model.errors import CorruptEntry, LogFailed, LogFull, StartupRefused
 from armada.model.events import Entry, JobCancelRequested, JobSetEvents
+from tests.small_disk import small_disk
 
 
 def batch(batch_id: str, size: int = 1) -> Batch:
@@ -50,13 +51,8 @@ async def fill(log: SqliteEventLog) -> int:
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 2 MiB, where this user may mount one."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("this user may not mount a disk; test_a_full_log... covers the rest")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
+    with small_disk(tmp_path, 2) as disk:
+        yield disk
 
 
 @pytest.fixture
