@@ -56,7 +56,7 @@ def test_no_line_that_does_not_belong() -> None:
 
 def test_the_rule_sees_each_of_them() -> None:
     samples = [
-        'folder = "/work/main"',
+        'folder = "/work/elsewhere"',
         "see /home/somebody/notes",
         'folder = "/tmp/armada"',
         "x = 1  # TODO: later",
