@@ -65,9 +65,10 @@ async def test_a_stream_without_watch_ends_in_time(tmp_path: Path) -> None:
     async with plane(tmp_path) as here:
         await busy_set(here)
         await here.client.send(item(), job_set="short")
-        for job_set, count in (("s", 300), ("short", 2), ("empty", 0)):
+        # The one job of the short set may have been leased by now, and no more: nobody picks it up.
+        for job_set, least, most in (("s", 300, 300), ("short", 2, 3), ("empty", 0, 0)):
             started = time.monotonic()
-            assert len(await here.client.stream(job_set)) == count
+            assert least <= len(await here.client.stream(job_set)) <= most
             assert time.monotonic() - started < 2.0
 
 
