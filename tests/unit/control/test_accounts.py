@@ -7,7 +7,7 @@ from armada.control.accounts.words import moment
 from armada.control.cycle import RoundReport
 from armada.control.explaining import Explaining
 from armada.scheduling.decisions import Method, Reason, Termination
-from tests.unit.control.test_cycle import Driver
+from tests.unit.control.driving import Driver
 from tests.unit.control.world import gang_item, item, pod
 
 SOFT = pod(cpu="1", priorityClassName="armada-preemptible")

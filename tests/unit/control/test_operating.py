@@ -11,7 +11,7 @@ from armada.control.commands.situation import Situation
 from armada.model.errors import InvalidRequest, PermissionDenied
 from armada.model.events import ExecutorDeleted, ExecutorSettingsChanged, JobFailed
 from armada.model.submission import Caller, PlaceJobsRequest
-from tests.unit.control.test_cycle import Driver
+from tests.unit.control.driving import Driver
 from tests.unit.control.world import World, gang_item, item, kinds, node, pod
 
 SOFT = pod(priorityClassName="armada-preemptible")

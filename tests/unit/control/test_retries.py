@@ -26,7 +26,7 @@ from armada.model.growth import MemoryGrowth
 from armada.model.jobs import JobTemplate
 from armada.model.policy import RetryEngine, RetryMutation, RetryPolicy, RetryRule, SchedulingPolicy
 from armada.model.submission import SubmittedItem
-from tests.unit.control.test_cycle import Driver
+from tests.unit.control.driving import Driver
 from tests.unit.control.world import START_MS, World, fact, gang_item, item, kinds, node, pod
 
 OOM = RetryRule(retries=True, on_category="mem", on_subcategory="oom", mutation=RetryMutation(memory_factor=1.5))

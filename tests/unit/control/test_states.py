@@ -19,7 +19,7 @@ from armada.model.jobs import KubernetesObject
 from armada.model.lifecycle import RunState
 from armada.model.submission import PreemptRequest
 from armada.scheduling.round import schedule
-from tests.unit.control.test_cycle import Driver
+from tests.unit.control.driving import Driver
 from tests.unit.control.world import START_MS, World, gang_item, item, kinds, node, pod
 
 PREEMPTIBLE: Final[KubernetesObject] = pod(priorityClassName="armada-preemptible")
