@@ -22,8 +22,10 @@ QUEUES: Final = ("north", "south")
 STORIES: Final = tuple(itertools.product(QUEUES, (REAL, SIMULATED)))
 IDS_IN_A_CALL: Final = 500
 
-_UNCLEAR: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
-"""Codes that leave open if the call took effect."""
+_UNCLEAR: Final = frozenset(
+    {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED},
+)
+"""Codes that leave open if the call took effect. A stopping server ends calls that outlast its grace with CANCELLED."""
 _CALL_LIMIT_S: Final = 15.0
 _AGAIN_S: Final = 0.03
 _REPEATED: Final = 0.1
