@@ -267,6 +267,7 @@ class Leader:
         circumstances = Circumstances(
             executors=frozenset(self._healthy),
             queue_tokens=queue_tokens,
+            penalties=ledger.penalties(pool, now_ms),
             global_tokens=self._global.tokens(now_ms),
             preemption_tokens=preemptions.tokens(now_ms) if preemptions is not None else None,
         )

@@ -25,6 +25,7 @@ from armada.model.jobs import GangSpec, JobShape, Toleration
 from armada.model.policy import RetryPolicy, SchedulingPolicy
 from armada.state.fold import Fold
 from armada.state.holdings.jobs import JobKind, JobOrigin
+from armada.state.holdings.short_jobs import ShortJobsContent
 from armada.state.memory import RememberedColumns, RememberedCopy
 from armada.state.records import ExecutorRecord
 from armada.state.table import NONE, Interner, Rows, Table
@@ -100,6 +101,7 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     # What came later stands at the end with a default, so that older checkpoints are read.
     growth: tuple[tuple[int, MemoryGrowth], ...] = ()
     retry_policies: tuple[RetryPolicy, ...] = ()
+    short_jobs: ShortJobsContent = ShortJobsContent()
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -251,6 +253,7 @@ def _content(fold: Fold) -> tuple[Content, dict[str, NDArray[Any]], dict[str, ND
             sorted(((int(places[row]), growth) for row, growth in jobs.growth.items()), key=lambda pair: pair[0])
         ),
         retry_policies=tuple(fold.retry_policies.values()),
+        short_jobs=fold.short_jobs.content(fold.time_ms),
     )
     return content, job_columns, run_columns
 
@@ -288,6 +291,7 @@ def _restored(content: Content, policy: SchedulingPolicy) -> Fold:
     for row in sorted(fold.jobs.avoid_nodes.keys() | fold.jobs.growth.keys()):
         fold.jobs.set_changed_shape(row, fold.node_id_label)
     fold.retry_policies.update((policy.name, policy) for policy in content.retry_policies)
+    fold.short_jobs.restore(content.short_jobs)
     return fold
 
 

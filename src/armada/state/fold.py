@@ -18,6 +18,7 @@ from armada.model.resources import saturated
 from armada.state.holdings.fleet import Fleet
 from armada.state.holdings.jobs import CANCEL_REQUESTED, PREEMPT_REQUESTED, JobOrigin, Jobs, Submission
 from armada.state.holdings.runs import Runs
+from armada.state.holdings.short_jobs import ShortJobs
 from armada.state.memory import WHOLE_ENTRY, Remembered, Voids, fingerprint
 from armada.state.table import NONE
 
@@ -49,6 +50,7 @@ class Fold:
         self.jobs = Jobs()
         self.runs = Runs()
         self.fleet = Fleet()
+        self.short_jobs = ShortJobs(policy)
         self.retry_policies: dict[str, RetryPolicy] = {}
         self.clients = Remembered(CLIENT_IDS_LIMIT, text_bytes=26)
         self.batches = Remembered(BATCH_IDS_LIMIT)
@@ -249,7 +251,8 @@ class Fold:
         if row == NONE:
             return False
         self._end_live_run(row, RunState.FAILED, event.at_ms)
-        return self._ended(row, JobState.FAILED)
+        # Nobody ends early for the gain of it because a node changed under the job.
+        return self._ended(row, JobState.FAILED, at_fault=event.failure.kind != "reconciliation")
 
     def _job_preempted(self, event: facts.JobPreempted) -> bool:
         row = self._find_job(event.job_id, _JOB_MASKS["JobPreempted"])
@@ -275,7 +278,9 @@ class Fold:
             if _LIVE_RUN >> self.runs.state[run] & 1:
                 self._end_run(run, state, at_ms)
 
-    def _ended(self, job: int, state: JobState) -> bool:
+    def _ended(self, job: int, state: JobState, *, at_fault: bool = True) -> bool:
+        if at_fault and state != JobState.PREEMPTED:
+            self.short_jobs.ended(self.jobs, self.runs, job, self.time_ms)
         self.jobs.move(job, state)
         self._settle(job)
         self._drop_if_done(job)
@@ -435,6 +440,7 @@ class Fold:
         if self.fleet.queues.pop(event.name, None) is None:
             return False
         self.jobs.queues.release(self.jobs.queues.find(event.name))
+        self.short_jobs.forget_queue(event.name)
         return True
 
     def _retry_policy_set(self, event: facts.RetryPolicySet) -> bool:

@@ -12,6 +12,7 @@ from armada.model.events import Entry, Position
 from armada.model.fleet import Node, Queue
 from armada.model.lifecycle import JobState, RunState
 from armada.model.policy import RetryPolicy, SchedulingPolicy
+from armada.model.resources import Vector
 from armada.scheduling.snapshot import PoolSnapshot
 from armada.state import checkpoint
 from armada.state.fold import Fold
@@ -340,6 +341,10 @@ class Ledger(LeaderQuestions):
         Jobs are named by row: see `job_at`.
         """
         return self._pools.snapshot(pool, circumstances)
+
+    def penalties(self, pool: str, now_ms: int) -> dict[str, Vector]:
+        """Return by queue what jobs that ended too soon in a pool still count now, in column units."""
+        return self._fold.short_jobs.penalties(pool, now_ms, self._fold.time_ms)
 
     # -- checks -------------------------------------------------------------------------------------------------------
 

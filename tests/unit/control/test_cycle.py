@@ -9,13 +9,15 @@ from armada.model.events import (
     JobFailed,
     JobPreempted,
     JobSetEvents,
+    JobSucceeded,
     RunLeased,
     RunPreempted,
     RunsReleased,
+    RunStarted,
     RunSucceeded,
 )
 from armada.model.fleet import ExecutorSettings
-from armada.model.policy import RateLimit, SchedulingPolicy
+from armada.model.policy import PoolPolicy, RateLimit, SchedulingPolicy
 from armada.scheduling.round import schedule
 from tests.unit.control.driving import PREEMPTIBLE, Driver
 from tests.unit.control.world import START_MS, World, fact, gang_item, item, kinds, node, pod
@@ -213,6 +215,33 @@ def test_rates_hold_leases_back_for_a_while() -> None:
     driver.world.now_ms += 1_000
     driver.heard("east")
     assert driver.run() == ["RunLeased"]
+
+
+def test_a_queue_whose_jobs_end_too_soon_waits_behind_one_whose_jobs_do_not() -> None:
+    policy = SchedulingPolicy(pools=(PoolPolicy(name="default", short_job_penalty_ms=60_000),))
+    driver = Driver(policy)
+    driver.nodes("n1", cpu="1")
+    driver.world.queue("qb")
+    (short,) = driver.world.submit(item())
+    driver.run()
+    run_id = run_of(driver, short)
+    for ended in (
+        RunStarted(at_ms=driver.world.now_ms, job_id=short, run_id=run_id),
+        RunSucceeded(at_ms=driver.world.now_ms, job_id=short, run_id=run_id),
+        JobSucceeded(at_ms=driver.world.now_ms, job_id=short),
+    ):
+        driver.world.store(JobSetEvents("qa", "s", (ended,)))
+    (of_a,) = driver.world.submit(item())
+    (of_b,) = driver.world.submit(item(), queue="qb")
+    driver.world.store(fact(RunsReleased(at_ms=driver.world.now_ms, run_ids=(run_id,))))
+    driver.run()
+    assert (driver.world.state(of_a), driver.world.state(of_b)) == ("queued", "leased")
+
+
+def run_of(driver: Driver, job_id: str) -> str:
+    job = driver.world.ledger.job(job_id)
+    assert job is not None
+    return job.run_id
 
 
 @pytest.mark.parametrize("jump_ms", [-7_200_000, -3_000, 3_000, 7_200_000])

@@ -6,7 +6,15 @@ Job sets do not exist in problems: every job is in the one set `SET` of its queu
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from armada.cli.problems.reading import ClassLimitSpec, ExecutorSpec, JobSpecText, NodeSpec, QueueSpec, quantities
+from armada.cli.problems.reading import (
+    ClassLimitSpec,
+    ExecutorSpec,
+    FinishedSpec,
+    JobSpecText,
+    NodeSpec,
+    QueueSpec,
+    quantities,
+)
 from armada.model.events import (
     Event,
     ExecutorReported,
@@ -20,6 +28,7 @@ from armada.model.events import (
     RunPending,
     RunPreempted,
     RunsReleased,
+    RunStarted,
     RunSucceeded,
 )
 from armada.model.events import Failure as RunFailure
@@ -30,6 +39,9 @@ from armada.model.policy import SchedulingPolicy
 SET: Final = "problem"
 NOW_MS: Final = 1_700_000_000_000
 """The clock when a problem begins; only differences matter."""
+
+GONE: Final = "gone"
+"""The executor of a node that is in no executor's list."""
 
 MAX_JOBS_PER_FACT: Final = 10_000
 
@@ -190,6 +202,22 @@ def success(job_id: str, at_ms: int) -> Iterator[Event]:
     """Give the facts of a running job that ends well."""
     yield RunSucceeded(at_ms=at_ms, job_id=job_id, run_id=_run_id(job_id))
     yield JobSucceeded(at_ms=at_ms, job_id=job_id)
+
+
+def history(job: JobSpecText, ended: FinishedSpec, priority: int) -> Iterator[Event]:
+    """Give the facts of a submitted job that ran before the problem began and has just ended well."""
+    at_ms = NOW_MS - round(ended.running_seconds_ago * 1000)
+    yield from lease(
+        job.id,
+        node_id=ended.node or GONE,
+        executor_id=GONE,
+        pool=ended.pool,
+        priority=priority,
+        at_ms=at_ms,
+        acknowledged=True,
+    )
+    yield RunStarted(at_ms=at_ms, job_id=job.id, run_id=_run_id(job.id))
+    yield from success(job.id, NOW_MS)
 
 
 def withdrawal(job_id: str, at_ms: int) -> Iterator[Event]:

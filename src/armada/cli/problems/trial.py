@@ -7,21 +7,19 @@ decided becomes facts of the ledger, so that later pools and rounds see it.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import msgspec
+
 from armada.cli.problems import facts
-from armada.cli.problems.reading import JobSpecText, ReadProblem, RunSpec, quantities
+from armada.cli.problems.reading import FinishedSpec, JobSpecText, ReadProblem, RunSpec
 from armada.model.errors import InvalidRequest
 from armada.model.events import Entry, Event, JobsSubmitted
 from armada.model.lifecycle import JobState, RunState
 from armada.model.policy import RateLimit
-from armada.model.resources import Vector, added
 from armada.scheduling.decisions import Decisions, PreemptionKind
 from armada.scheduling.round import schedule
 from armada.scheduling.snapshot import PoolSnapshot
 from armada.state.ledger import Ledger
 from armada.state.pools import Circumstances
-
-GONE: Final = "gone"
-"""The executor of a node that is in no executor's list."""
 
 _BUDGETED: Final = (PreemptionKind.FAIR_SHARE, PreemptionKind.GANG)
 
@@ -55,7 +53,6 @@ class Trial:
         self._templates = facts.Templates(self.policy)
         self._still_to_come = sorted(self.problem.jobs, key=lambda job: (-job.arrives, -job.submitted, job.id))
         self._class_priorities = {kind.name: kind.priority for kind in self.policy.priority_classes}
-        self._finished = [(job, job.finished) for job in self.problem.jobs if job.finished is not None]
         self._leaving: dict[int, list[JobSpecText]] = {}
         for job in self.problem.jobs:
             if job.leaves is not None:
@@ -90,7 +87,7 @@ class Trial:
             executors=frozenset(self._executors(pool)),
             queue_tokens={name: bucket.tokens for name, bucket in self._rates.items()},
             weight_overrides={one.queue: one.priority for one in self.problem.overrides if one.pool == pool},
-            penalties=self._penalties(pool),
+            penalties=self.ledger.penalties(pool, self.now_ms),
             global_tokens=self._rate.tokens,
             preemption_tokens=None if preemptions is None else preemptions.tokens,
         )
@@ -150,6 +147,15 @@ class Trial:
         self._last: dict[str, tuple[int, str]] = {}
         self._append("", facts.fleet(self.problem.executors))
         self._append("", facts.queues(self.problem.queues))
+        for job in self.problem.jobs:
+            if job.finished is not None:
+                self._live_before(job, job.finished)
+
+    def _live_before(self, job: JobSpecText, ended: FinishedSpec) -> None:
+        """Let a job that has ended just now have been there: alone, whatever gang it was a member of."""
+        single = msgspec.structs.replace(job, gang=None)
+        self._append(job.queue, facts.submissions([single], self._templates, facts.NOW_MS))
+        self._append(job.queue, facts.history(job, ended, self._class_priority(job)))
 
     def _arrive(self) -> None:
         """Submit what arrives now, queue by queue in submit order.
@@ -203,19 +209,19 @@ class Trial:
                 self._append(job.queue, again)
 
     def _leased_before(self, job: JobSpecText, run: RunSpec) -> Iterator[Event]:
-        class_name = job.priority_class or self.policy.default_priority_class
         priority = run.scheduled_at_priority
-        if priority is None:
-            priority = self._class_priorities[class_name]
         yield from facts.lease(
             job.id,
             node_id=run.node,
-            executor_id=self._executor_of.get(run.node, GONE),
+            executor_id=self._executor_of.get(run.node, facts.GONE),
             pool=run.pool,
-            priority=priority,
+            priority=self._class_priority(job) if priority is None else priority,
             at_ms=self.now_ms - round(run.leased_seconds_ago * 1000),
             acknowledged=not run.unacknowledged,
         )
+
+    def _class_priority(self, job: JobSpecText) -> int:
+        return self._class_priorities[job.priority_class or self.policy.default_priority_class]
 
     def _leave(self) -> None:
         """End jobs that leave before this round."""
@@ -245,19 +251,6 @@ class Trial:
             ):
                 taking_part.append(executor.id)
         return tuple(taking_part)
-
-    def _penalties(self, pool: str) -> dict[str, Vector]:
-        """Return what each queue's jobs that ended too soon still count."""
-        own = self.policy.pool(pool)
-        cutoff_ms = own.short_job_penalty_ms if own is not None else 0
-        elapsed_ms = self.now_ms - facts.NOW_MS
-        kinds = self.policy.kinds()
-        penalties: dict[str, Vector] = {}
-        for job, finished in self._finished:
-            if finished.pool == pool and finished.running_seconds_ago * 1000 + elapsed_ms < cutoff_ms:
-                request = kinds.vector_up(quantities(job.request))
-                penalties[job.queue] = added(penalties.get(job.queue, (0,) * len(kinds)), request)
-        return penalties
 
     def _append(self, queue: str, events: Iterable[Event]) -> None:
         gathered = tuple(events)
