@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from armada.model.policy import PoolPolicy
-from tests.oracle.cluster import EVICTED, plus
+from tests.oracle.cluster import EVICTED, minus, plus
 from tests.oracle.limits import Limiters, objection
 from tests.oracle.market import Market
 from tests.oracle.optimiser import Optimiser
@@ -100,6 +100,21 @@ class PoolRound:
             return used <= 0
         return used / divisor <= at.policy.protected_fraction_of(at.pool)
 
+    def _excess(self, queue: str, victims: list[Job]) -> list[Job]:
+        """The last of a queue's victims to be served, until it keeps its protected share less the margin."""
+        at, account = self.at, self.at.accounts[queue]
+        assert at.policy.excess_margin is not None
+        due = account.uncapped if at.pool.protects_uncapped_share else max(account.capped, account.fair_share)
+        keeps = due * max(0.0, at.policy.protected_fraction_of(at.pool) - at.policy.excess_margin)
+        left = account.allocation(at.zero)
+        chosen: list[Job] = []
+        for job in sorted((one for one in victims if one.queue == queue), key=fair_order, reverse=True):
+            if at.shares.unweighted(left) <= keeps:
+                break
+            chosen.append(job)
+            left = minus(left, job.request)
+        return chosen
+
     def first_pass(self) -> None:
         """Evict what is not protected, and draw evicted and queued jobs."""
         at = self.at
@@ -116,6 +131,8 @@ class PoolRound:
                 and seat.job.priority_class.preemptible
                 and not protected[seat.job.queue]
             ]
+            if at.policy.excess_margin is not None:
+                victims = [job for queue in at.accounts for job in self._excess(queue, victims)]
         evicted = self._evict(victims)
         self.placer.evicted = self._expected_order(evicted)
         self._pass(evicted, at.queued, second=False)

@@ -189,8 +189,10 @@ DEFAULT_FAIRNESS: Final = tuple(
 class SchedulingPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """All settings that decisions depend on; see the module for how our defaults were chosen.
 
-    `max_round_fractions` (resource -> fraction of the pool) bounds what one round places; an entry of
-    `max_round_fractions_by_pool` replaces it for that pool. `indexed_taints` None means every taint.
+    `excess_margin` None means that fairness evicts whole queues; else it evicts what a queue holds beyond its protected
+    share, and this fraction of its share. `max_round_fractions` (resource -> fraction of the pool) bounds what one
+    round places; an entry of `max_round_fractions_by_pool` replaces it for that pool. `indexed_taints` None means every
+    taint.
 
     Raises (when made):
         InvalidRequest: values that contradict each other; the text names the setting.
@@ -205,6 +207,7 @@ class SchedulingPolicy(msgspec.Struct, frozen=True, kw_only=True):
     max_new_jobs_per_queue_ms: int = 0
     assertions: bool = False
     prefers_large_jobs: bool = False
+    excess_margin: float | None = None
     max_queue_lookback: int = 100_000
     # jobs and classes
     priority_classes: tuple[PriorityClass, ...] = DEFAULT_CLASSES

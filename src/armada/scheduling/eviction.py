@@ -1,16 +1,17 @@
 """Eviction: which running jobs go back into the draw, gangs whole.
 
-First pass: all preemptible jobs of queues above their protected share. Second pass: jobs at exactly a priority of
-which their node has given out more than it has.
+First pass: all preemptible jobs of queues above their protected share, or only what such a queue holds beyond it.
+Second pass: jobs at exactly a priority of which their node has given out more than it has.
 """
 
 import numpy as np
 
+from armada.scheduling.fairness import protected_queues
 from armada.scheduling.kernels import codes
-from armada.scheduling.kernels.eviction import evict, mark_gangs, mark_oversubscribed, mark_unprotected
+from armada.scheduling.kernels.eviction import evict, mark_excess, mark_gangs, mark_oversubscribed, mark_unprotected
 from armada.scheduling.kernels.jobs import Jobs
 from armada.scheduling.placement import Board
-from armada.scheduling.snapshot import HOME, Flags, PoolSnapshot, Rows
+from armada.scheduling.snapshot import HOME, Flags, Floats, PoolSnapshot, Rows
 
 
 def evictable(snapshot: PoolSnapshot, jobs: Jobs) -> Flags:
@@ -20,11 +21,18 @@ def evictable(snapshot: PoolSnapshot, jobs: Jobs) -> Flags:
     return flags
 
 
-def evict_by_fairness(snapshot: PoolSnapshot, board: Board, protected: Flags) -> Rows:
-    """Evict for the first pass; return the jobs, queue by queue in serving order."""
+def evict_by_fairness(snapshot: PoolSnapshot, board: Board, due: Floats) -> Rows:
+    """Evict for the first pass; return the jobs, queue by queue in serving order. `due` [Q] are the queues' shares."""
     marked = np.zeros(len(board.jobs.node), np.uint8)
     can_evict = evictable(snapshot, board.jobs)
-    mark_unprotected(board.jobs, board.shapes, protected, can_evict, marked)
+    protected = protected_queues(snapshot, board.books, due)
+    rules = snapshot.rules
+    if rules.excess_margin is None:
+        mark_unprotected(board.jobs, board.shapes, protected, can_evict, marked)
+    else:
+        kept = due * max(0.0, rules.protected_fraction - rules.excess_margin)
+        left, offsets = board.books.held.copy(), snapshot.running.offsets
+        mark_excess(board.jobs, board.shapes, board.books, offsets, protected, kept, left, can_evict, marked)
     _evict(board, can_evict, marked)
     return np.flatnonzero(marked).astype(np.int32)
 

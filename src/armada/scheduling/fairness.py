@@ -74,10 +74,16 @@ def work_out_shares(snapshot: PoolSnapshot, jobs: Jobs, shapes: Shapes, books: B
     )
 
 
-def protected_queues(snapshot: PoolSnapshot, books: Books, shares: Shares) -> Flags:
+def due_shares(snapshot: PoolSnapshot, shares: Shares) -> Floats:
+    """Return the share by which each queue is measured when fairness asks whether it holds too much."""
+    if snapshot.rules.protects_uncapped_share:
+        return shares.uncapped
+    return np.maximum(shares.demand_capped, shares.fair)
+
+
+def protected_queues(snapshot: PoolSnapshot, books: Books, due: Floats) -> Flags:
     """Return which queues hold no more than the protected fraction of their share, so that fairness takes nothing."""
     rules = snapshot.rules
-    due = shares.uncapped if rules.protects_uncapped_share else np.maximum(shares.demand_capped, shares.fair)
     protected = np.zeros(len(due), np.uint8)
     for queue in range(len(due)):
         held = share(books.total, books.multiplier, books.held[queue])

@@ -119,6 +119,7 @@ class _Terms:
             unscheduled=tuple(name in pool.unscheduled_resources for name in names),
             protected_fraction=policy.protected_fraction_of(pool),
             protects_uncapped_share=pool.protects_uncapped_share,
+            excess_margin=policy.excess_margin,
             global_tokens=float(global_tokens),
             global_burst=policy.rate.burst,
             preemption_tokens=preemption_tokens,

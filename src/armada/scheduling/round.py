@@ -27,7 +27,7 @@ from armada.scheduling.eviction import (
     highest_first,
     is_oversubscribed,
 )
-from armada.scheduling.fairness import protected_queues, queue_figures, work_out_shares
+from armada.scheduling.fairness import due_shares, queue_figures, work_out_shares
 from armada.scheduling.intake import build_snapshot
 from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.draw import draw
@@ -58,7 +58,7 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -
     if len(snapshot.nodes.ids):
         # 2. evict
         if snapshot.rules.fairshare_preemption:
-            evicted = evict_by_fairness(snapshot, board, protected_queues(snapshot, board.books, shares))
+            evicted = evict_by_fairness(snapshot, board, due_shares(snapshot, shares))
         # 3. order, 4. place gang by gang
         ended = _draw(snapshot, board, evicted, tuning, second_pass=False)
         urgent = np.flatnonzero(board.jobs.method == codes.URGENCY)
@@ -185,13 +185,17 @@ def _refusals(snapshot: PoolSnapshot, jobs: Jobs) -> Refusals:
 
 
 def warm_up() -> None:
-    """Compile every kernel, or load it from the cache, by deciding a tiny round that calls them all."""
-    policy = SchedulingPolicy()
+    """Compile every kernel, or load it from the cache, by deciding tiny rounds that call them all."""
+    for policy in (SchedulingPolicy(), SchedulingPolicy(excess_margin=0.0)):
+        schedule(_tiny_pool(policy))
+
+
+def _tiny_pool(policy: SchedulingPolicy) -> PoolSnapshot:
     shapes = ShapeTable(policy)
     shapes.extend([JobShape(requests=(("cpu", "1"),), priority_class="armada-preemptible")])
     node = Node(node_id="n", name="n", executor_id="e", pool="default", total={"cpu": "1"})
     rows, amounts = np.zeros(1, np.int32), np.zeros(1, np.int64)
-    snapshot = build_snapshot(
+    return build_snapshot(
         policy,
         "default",
         fleet=FleetTable(policy, "default", [node]),
@@ -212,4 +216,3 @@ def warm_up() -> None:
         ),
         gangs=GangRows(cardinality=rows, label=rows - 1),
     )
-    schedule(snapshot)

@@ -46,7 +46,9 @@ class RoundRules(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     `multipliers` weigh a resource's use as cost (0: does not count). `indexed` are (column, resolution) pairs in the
     order by which nodes are sorted. `priorities` are the buckets' priorities, ascending, first EVICTED and CROSS_POOL.
     `total` is the pool: what all kept nodes and the floating resources offer. `floating` marks columns that no node
-    holds. `unscheduled` marks columns that a job may not ask for. Tokens are those at the round's time.
+    holds. `unscheduled` marks columns that a job may not ask for. Tokens are those at the round's time. With an
+    `excess_margin` fairness takes from a queue what it holds beyond its protected share, and this fraction of its
+    share; without one it draws everything again that the queue may lose.
     """
 
     pool: str
@@ -61,6 +63,7 @@ class RoundRules(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     unscheduled: tuple[bool, ...]
     protected_fraction: float = 1.0
     protects_uncapped_share: bool = False
+    excess_margin: float | None = None
     global_tokens: float = UNLIMITED
     global_burst: int = UNLIMITED
     preemption_tokens: float | None = None

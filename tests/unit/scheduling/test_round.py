@@ -49,6 +49,15 @@ def test_fair_share_takes_from_those_that_would_return_last() -> None:
     assert decided.waiting == {f"B{n}": "NO_FIT" for n in range(5, 10)}
 
 
+def test_with_a_margin_only_the_excess_of_a_queue_is_drawn_again() -> None:
+    for margin, drawn in ((None, 10), (0.0, 5), (0.4, 7)):
+        setting = Setting(policy=policy(protected_fraction=1.0, excess_margin=margin), nodes=[node("a", 10)])
+        setting.add("A", 10, node="a")
+        setting.add("B", 10)
+        decisions = schedule(setting.snapshot())
+        assert (len(decisions.evicted), len(decisions.preemptions.row)) == (drawn, 5)
+
+
 def test_a_queue_at_its_share_is_protected() -> None:
     setting = Setting(policy=policy(protected_fraction=1.0), nodes=[node("a", 10)])
     setting.add("A", 5, node="a")

@@ -1,11 +1,11 @@
 """Eviction: taking running jobs off their nodes for the time of the round, gangs whole."""
 
 from armada.scheduling.kernels import codes
-from armada.scheduling.kernels.books import Books, enter
+from armada.scheduling.kernels.books import Books, enter, share
 from armada.scheduling.kernels.compiled import kernel
 from armada.scheduling.kernels.jobs import Jobs, Shapes
 from armada.scheduling.kernels.nodes.room import Nodes, change
-from armada.scheduling.snapshot import Flags
+from armada.scheduling.snapshot import Amounts, Flags, Floats
 
 
 @kernel
@@ -25,6 +25,36 @@ def mark_unprotected(jobs: Jobs, shapes: Shapes, protected: Flags, can_evict: Fl
     for job in range(jobs.running):
         if jobs.node[job] >= 0 and can_evict[job] and not protected[jobs.queue[job]]:
             marked[job] = shapes.preemptible[shapes.class_row[jobs.shape[job]]]
+
+
+@kernel
+def mark_excess(
+    jobs: Jobs,
+    shapes: Shapes,
+    books: Books,
+    offsets: Amounts,
+    protected: Flags,
+    kept: Floats,
+    left: Amounts,
+    can_evict: Flags,
+    marked: Flags,
+) -> None:
+    """Mark preemptible running jobs of queues that are not protected, until what is left is worth `kept` [Q] or less.
+
+    Each queue gives the jobs that it would serve last; its running jobs are `offsets[q]` to `offsets[q + 1]`. `left`
+    [Q, R] comes as what the queues hold.
+    """
+    for queue in range(offsets.shape[0] - 1):
+        if protected[queue]:
+            continue
+        for job in range(offsets[queue + 1] - 1, offsets[queue] - 1, -1):
+            if share(books.total, books.multiplier, left[queue]) <= kept[queue]:
+                break
+            shape = jobs.shape[job]
+            if jobs.node[job] >= 0 and can_evict[job] and shapes.preemptible[shapes.class_row[shape]]:
+                marked[job] = 1
+                for resource in range(left.shape[1]):
+                    left[queue, resource] -= shapes.request[shape, resource]
 
 
 @kernel
