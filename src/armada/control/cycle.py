@@ -4,16 +4,17 @@
 returns is carried out (facts appended and folded, or a round run) before it is asked again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from armada.control.admitting.admission import Admission
 from armada.control.admitting.eligibility import Eligibility
-from armada.control.outcome import Outcome, RoundOrder, outcome_of
-from armada.control.rates import TokenBucket
+from armada.control.outcome import Outcome, RoundOrder
 from armada.control.retries import CanRun, Retries
+from armada.control.rounds.cadence import Cadence
+from armada.control.rounds.planning import RoundReport, Rounds
 from armada.control.sequences import merged_sequences
 from armada.model.events import (
     Entry,
@@ -34,10 +35,9 @@ from armada.model.events import (
     RunsReleased,
 )
 from armada.model.growth import grown
-from armada.model.policy import PoolPolicy, SchedulingPolicy
-from armada.scheduling.decisions import Decisions, Termination
+from armada.model.policy import SchedulingPolicy
+from armada.scheduling.decisions import Decisions
 from armada.state.ledger import Ledger
-from armada.state.pools import Circumstances
 from armada.state.records import JobRecord
 
 _CHANGES_WHAT_FITS: Final = (
@@ -55,27 +55,6 @@ _CHANGES_WHAT_FITS: Final = (
 )
 
 
-class Cadence(msgspec.Struct, frozen=True, kw_only=True):
-    """When things are due.
-
-    A cycle of rounds starts `round_delay_ms` after a change that could place a job, so that changes that come together
-    are decided together; while jobs wait, it starts at least every `schedule_period_ms`. After each round there is a
-    rest of `rest_share` of its duration, so that rounds over long queues leave time for everything else. An executor
-    that has been silent for `executor_timeout_ms` loses its runs. No job is rejected within `fleet_settle_ms` of the
-    first word of a new executor, nor before all known executors were heard or `fleet_patience_ms` went by since this
-    leader began.
-    """
-
-    round_delay_ms: int = 5
-    schedule_period_ms: int = 10_000
-    executor_timeout_ms: int = 3_600_000
-    fleet_settle_ms: int = 2_000
-    fleet_patience_ms: int = 60_000
-    rate_retry_ms: int = 250
-    rest_share: float = 0.5
-    rounds_without_jobs: bool = False
-
-
 class Step(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """What a step asks for: facts to append with `epoch`, or a round to run, or nothing before `wake_at_ms`."""
 
@@ -83,16 +62,6 @@ class Step(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     epoch: int = 0
     round: RoundOrder | None = None
     wake_at_ms: int | None = None
-
-
-class RoundReport(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """The latest round of a pool, for whoever asks why: figures by queue and reasons by job."""
-
-    order: RoundOrder
-    decisions: Decisions
-    finished_ms: int
-    leased: int
-    preempted: int
 
 
 class Leader:
@@ -106,36 +75,25 @@ class Leader:
         self._gives_up = False
         self.eligibility = Eligibility(policy)
         self._admission = Admission(self.eligibility)
-        self.reports: dict[str, RoundReport] = {}
-        self._changed_ms: int | None = started_ms
-        self._cycle_started_ms = 0
-        self._rests_until_ms = 0
-        self._pools_left: list[str] = []
-        self._round_runs = False
-        self._rounds = 0
-        self._healthy: tuple[str, ...] = ()
-        self._global = TokenBucket(policy.rate)
-        self._unlimited_queues = TokenBucket(policy.rate_per_queue).is_unlimited
-        self._by_queue: dict[str, TokenBucket] = {}
-        self._preemptions: dict[str, TokenBucket] = {}
+        self._rounds = Rounds(policy, cadence, started_ms)
+
+    @property
+    def reports(self) -> Mapping[str, RoundReport]:
+        """The latest round of each pool."""
+        return self._rounds.reports
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
     def notice(self, entry: Entry, now_ms: int) -> None:
         """Look at an entry that was just folded (its void parts left out)."""
         self._admission.notice(entry)
-        if self._changed_ms is None and any(isinstance(event, _CHANGES_WHAT_FITS) for event in entry.events):
-            self._changed_ms = now_ms
+        if any(isinstance(event, _CHANGES_WHAT_FITS) for event in entry.events):
+            self._rounds.changed(now_ms)
 
     def forgive(self, now_ms: int) -> None:
         """Go on after the clock has jumped: nobody knows how long anything took, so silence and waits count anew."""
         self._started_ms = now_ms
-        self._cycle_started_ms = min(self._cycle_started_ms, now_ms)
-        self._rests_until_ms = min(self._rests_until_ms, now_ms)
-        if self._changed_ms is not None:
-            self._changed_ms = min(self._changed_ms, now_ms)
-        for bucket in (self._global, *self._by_queue.values(), *self._preemptions.values()):
-            bucket.forgive(now_ms)
+        self._rounds.forgive(now_ms)
 
     def deposed(self) -> None:
         """Give up: the log says that another replica leads in a newer epoch."""
@@ -174,7 +132,7 @@ class Leader:
         rejected = self._rejected(ledger, heartbeats, now_ms)
         if rejected:
             return Step(sequences=rejected, epoch=ledger.epoch)
-        order = self._next_round(ledger, heartbeats, now_ms)
+        order = self._rounds.next(ledger, heartbeats, now_ms)
         if order is not None:
             return Step(round=order, epoch=ledger.epoch)
         return Step(wake_at_ms=self._wake_at_ms(ledger, heartbeats, now_ms))
@@ -222,115 +180,24 @@ class Leader:
 
     # -- rounds -------------------------------------------------------------------------------------------------------
 
-    def _next_round(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> RoundOrder | None:
-        if self._round_runs or self._policy.disabled:
-            return None
-        healthy = self._healthy_executors(ledger, heartbeats, now_ms)
-        if healthy != self._healthy:
-            self._healthy = healthy
-            self._changed_ms = self._changed_ms if self._changed_ms is not None else now_ms
-        if not self._pools_left:
-            due_ms = self._cycle_due_ms(ledger)
-            if due_ms is None or due_ms > now_ms:
-                return None
-            self._changed_ms = None
-            self._cycle_started_ms = now_ms
-            if not self._wants_rounds(ledger):
-                return None
-            known = ledger.pools()
-            configured = [pool.name for pool in self._policy.pools]
-            self._pools_left = [name for name in dict.fromkeys([*configured, *known]) if self._has_nodes(name, known)]
-        return self._order(ledger, self._pools_left.pop(0), now_ms) if self._pools_left else None
-
-    def _has_nodes(self, pool: str, known: Iterable[str]) -> bool:
-        policy = self._policy.pool(pool) or PoolPolicy(name=pool)
-        return any(name in known for name in (pool, *policy.away_pools))
-
-    def _wants_rounds(self, ledger: Ledger) -> bool:
-        return self._cadence.rounds_without_jobs or ledger.queued_count() > 0
-
-    def _cycle_due_ms(self, ledger: Ledger) -> int | None:
-        if self._changed_ms is not None:
-            return self._changed_ms + self._cadence.round_delay_ms
-        if self._wants_rounds(ledger):
-            return self._cycle_started_ms + self._cadence.schedule_period_ms
-        return None
-
-    def _order(self, ledger: Ledger, pool: str, now_ms: int) -> RoundOrder:
-        self._round_runs = True
-        self._rounds += 1
-        limit = (self._policy.pool(pool) or PoolPolicy(name=pool)).preemption_limit
-        preemptions = self._preemptions.setdefault(pool, TokenBucket(limit)) if limit is not None else None
-        queue_tokens: dict[str, float] = {}
-        if not self._unlimited_queues:
-            queue_tokens = {name: self._bucket(name).tokens(now_ms) for name in ledger.queues}
-        circumstances = Circumstances(
-            executors=frozenset(self._healthy),
-            queue_tokens=queue_tokens,
-            penalties=ledger.penalties(pool, now_ms),
-            global_tokens=self._global.tokens(now_ms),
-            preemption_tokens=preemptions.tokens(now_ms) if preemptions is not None else None,
-        )
-        snapshot = ledger.pool_snapshot(pool, circumstances)
-        return RoundOrder(
-            pool=pool, snapshot=snapshot, seed=self._rounds, as_of=ledger.next_sequence, started_ms=now_ms
-        )
-
-    def _bucket(self, queue: str) -> TokenBucket:
-        return self._by_queue.setdefault(queue, TokenBucket(self._policy.rate_per_queue))
-
-    def _healthy_executors(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> tuple[str, ...]:
-        """Executors whose nodes take part: heard lately, not cordoned, not behind with confirming leases."""
-        oldest_ms = now_ms - self._policy.stale_executor_ms
-        limit = self._policy.max_unacknowledged_leases
-        return tuple(
-            executor_id
-            for executor_id in ledger.executor_ids()
-            if max(heartbeats.get(executor_id, 0), self._started_ms) > oldest_ms
-            and not ledger.is_cordoned(executor_id)
-            and ledger.unstarted_count(executor_id) <= limit
-        )
-
     def interrupted(self, ledger: Ledger, now_ms: int) -> None:
         """Begin again after facts could not be appended: nothing that was decided then counts."""
-        self._round_runs = False
         self._admission.reconsider(ledger)
-        self._changed_ms = now_ms
+        self._rounds.interrupted(now_ms)
 
     def failed_round(self, now_ms: int) -> None:
         """Go on after a round that could not be decided: it is tried again after the schedule period."""
-        self._round_runs = False
-        self._cycle_started_ms = now_ms
+        self._rounds.failed(now_ms)
 
     def finish(self, ledger: Ledger, order: RoundOrder, decisions: Decisions, now_ms: int) -> Outcome:
         """Turn a round's decisions into facts, checked against the ledger as it is now."""
-        self._round_runs = False
-        self._rests_until_ms = now_ms + int((now_ms - order.started_ms) * self._cadence.rest_share)
-        outcome = outcome_of(ledger, self._policy, order, decisions, now_ms)
-        self._charge(order.pool, outcome)
-        if decisions.termination is Termination.RATE_LIMIT and self._changed_ms is None:
-            self._changed_ms = now_ms + self._cadence.rate_retry_ms
-        self.reports[order.pool] = RoundReport(
-            order=order,
-            decisions=decisions,
-            finished_ms=now_ms,
-            leased=sum(outcome.leased_by_queue.values()),
-            preempted=outcome.preempted,
-        )
-        return outcome
-
-    def _charge(self, pool: str, outcome: Outcome) -> None:
-        self._global.take(sum(outcome.leased_by_queue.values()))
-        if not self._unlimited_queues:
-            for queue, count in outcome.leased_by_queue.items():
-                self._bucket(queue).take(count)
-        if pool in self._preemptions:
-            self._preemptions[pool].take(outcome.preempted_for_share)
+        return self._rounds.finish(ledger, order, decisions, now_ms)
 
     def _wake_at_ms(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> int | None:
         """When to look again though nothing happened."""
         times: list[int] = []
-        if not self._round_runs and (due_ms := self._cycle_due_ms(ledger)) is not None:
+        due_ms = self._rounds.due_ms(ledger)
+        if due_ms is not None:
             times.append(due_ms)
         if self._admission.has_work(ledger):
             times.append(self._settles_at_ms(ledger, heartbeats, now_ms))

@@ -3,7 +3,8 @@
 from armada.control.accounts.figures import job_account, queue_account, round_account
 from armada.control.accounts.words import NamedJob, job_text, queue_text, round_text
 from armada.control.commands.texts import shortened
-from armada.control.cycle import Leader, RoundReport
+from armada.control.cycle import Leader
+from armada.control.rounds.planning import RoundReport
 from armada.model.errors import InvalidRequest
 from armada.model.jobs import JOB_ID_LENGTH
 from armada.model.lifecycle import JobState

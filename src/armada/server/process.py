@@ -8,10 +8,11 @@ from typing import Final
 import grpc.aio
 import msgspec
 
-from armada.control.cycle import Cadence, Leader
+from armada.control.cycle import Leader
 from armada.control.explaining import Explaining
 from armada.control.leasing import Roster
 from armada.control.reports import Reports
+from armada.control.rounds.cadence import Cadence
 from armada.eventlog.port import EventLog
 from armada.model.errors import CorruptEntry, StartupRefused
 from armada.model.policy import SchedulingPolicy

@@ -1,6 +1,7 @@
 """A world with a leader that is driven step by step."""
 
-from armada.control.cycle import Cadence, Leader, Step
+from armada.control.cycle import Leader, Step
+from armada.control.rounds.cadence import Cadence
 from armada.model.events import (
     JobSetEvents,
 )

@@ -4,8 +4,8 @@ import pytest
 
 from armada.control.accounts.figures import job_account, queue_account, round_account
 from armada.control.accounts.words import moment
-from armada.control.cycle import RoundReport
 from armada.control.explaining import Explaining
+from armada.control.rounds.planning import RoundReport
 from armada.scheduling.decisions import Method, Reason, Termination
 from tests.unit.control.driving import Driver
 from tests.unit.control.world import gang_item, item, pod

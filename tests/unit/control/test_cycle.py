@@ -2,8 +2,9 @@
 
 import pytest
 
-from armada.control.cycle import Cadence, Leader
+from armada.control.cycle import Leader
 from armada.control.explaining import Explaining
+from armada.control.rounds.cadence import Cadence
 from armada.model.events import (
     ExecutorSettingsChanged,
     JobFailed,
@@ -87,6 +88,37 @@ def test_while_jobs_wait_a_round_is_run_now_and_then() -> None:
     assert step.wake_at_ms == driver.world.now_ms + 10_000
     driver.world.now_ms += 10_000
     assert driver.step().round is not None
+
+
+def test_after_a_long_round_there_is_a_rest() -> None:
+    driver = Driver(cadence=Cadence(round_delay_ms=5, rest_share=0.5, fleet_settle_ms=0))
+    driver.nodes("n1")
+    driver.world.now_ms += 1_000
+    driver.run()
+    driver.world.submit(item())
+    driver.step()
+    driver.world.now_ms += 5
+    order = driver.step().round
+    assert order is not None
+    driver.world.now_ms += 400
+    driver.store(
+        driver.leader.finish(driver.world.ledger, order, schedule(order.snapshot), driver.world.now_ms).sequences
+    )
+    driver.world.submit(item())
+    step = driver.step()
+    assert (step.round, step.wake_at_ms) == (None, driver.world.now_ms + 200)
+
+
+def test_where_scheduling_is_switched_off_the_leader_sleeps_and_runs_no_round() -> None:
+    driver = Driver(policy=SchedulingPolicy(disabled=True))
+    driver.nodes("n1")
+    (job_id,) = driver.world.submit(item())
+    assert driver.run() == []
+    step = driver.step()
+    assert step.round is None
+    assert step.wake_at_ms is not None
+    assert step.wake_at_ms - driver.world.now_ms > 500_000
+    assert driver.world.state(job_id) == "queued"
 
 
 def test_room_is_given_once() -> None:

@@ -1,7 +1,8 @@
 """What the leader rejects for good, and what it lets wait (F007, F012, F121)."""
 
-from armada.control.cycle import Cadence, Leader
+from armada.control.cycle import Leader
 from armada.control.explaining import Explaining
+from armada.control.rounds.cadence import Cadence
 from armada.model.events import (
     JobRejected,
     QueueCordoned,

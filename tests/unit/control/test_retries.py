@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from armada.control.cycle import Cadence, Leader
+from armada.control.cycle import Leader
 from armada.control.leasing import lease_of
 from armada.control.reports import Reports
 from armada.control.retry_rules import Answer, matching_rule, ruling
+from armada.control.rounds.cadence import Cadence
 from armada.model.events import (
     Event,
     Failure,

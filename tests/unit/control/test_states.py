@@ -3,8 +3,9 @@
 from typing import Final
 
 from armada.control.commands import changing
-from armada.control.cycle import Cadence, Leader
+from armada.control.cycle import Leader
 from armada.control.reports import Reports
+from armada.control.rounds.cadence import Cadence
 from armada.model.events import (
     Failure,
     JobCancelled,

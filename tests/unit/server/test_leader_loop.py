@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from armada.control.cycle import Cadence, Leader
+from armada.control.cycle import Leader
 from armada.control.leasing import Roster
+from armada.control.rounds.cadence import Cadence
 from armada.model.errors import EpochLost, LogFailed, LogFull, StartupRefused
 from armada.model.events import ExecutorReported, JobSetEvents, JobsSubmitted, QueueCordoned, QueueCreated
 from armada.model.fleet import Queue

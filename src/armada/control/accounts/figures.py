@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from armada.control.cycle import RoundReport
+from armada.control.rounds.planning import RoundReport
 from armada.model.resources import Vector
 from armada.scheduling.decisions import Method, PreemptionKind, QueueFigures, Reason, Termination, node_objections
 from armada.scheduling.snapshot import FOREIGN, PoolSnapshot, Rows

@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from armada.control.cycle import Cadence, Leader
+from armada.control.cycle import Leader
 from armada.control.outcome import RoundOrder
+from armada.control.rounds.cadence import Cadence
 from armada.control.sequences import merged_sequences
 from armada.model.events import (
     Entry,

@@ -1,0 +1,134 @@
+"""Rounds of pools: what each is given when its turn comes, and what is kept of what it decides."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from armada.control.outcome import Outcome, RoundOrder, outcome_of
+from armada.control.rounds.agenda import Agenda
+from armada.control.rounds.cadence import Cadence
+from armada.control.rounds.limiters import Limiters
+from armada.model.policy import PoolPolicy, SchedulingPolicy
+from armada.scheduling.decisions import Decisions, Termination
+from armada.state.ledger import Ledger
+from armada.state.pools import Circumstances
+
+
+class RoundReport(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """The latest round of a pool, for whoever asks why: figures by queue and reasons by job."""
+
+    order: RoundOrder
+    decisions: Decisions
+    finished_ms: int
+    leased: int
+    preempted: int
+
+
+class Rounds:
+    """The leader's rounds, one at a time: pool after pool, cycle after cycle."""
+
+    def __init__(self, policy: SchedulingPolicy, cadence: Cadence, started_ms: int) -> None:
+        self._policy = policy
+        self._cadence = cadence
+        self._heard_from_ms = started_ms
+        self._agenda = Agenda(cadence, started_ms)
+        self._limiters = Limiters(policy)
+        self._ordered = 0
+        self._healthy: tuple[str, ...] = ()
+        self.reports: dict[str, RoundReport] = {}
+
+    def changed(self, now_ms: int) -> None:
+        """Note that something changed that may let a job be placed."""
+        self._agenda.changed(now_ms)
+
+    def forgive(self, now_ms: int) -> None:
+        """Go on after the clock has jumped: silence and waits count anew."""
+        self._heard_from_ms = now_ms
+        self._agenda.forgive(now_ms)
+        self._limiters.forgive(now_ms)
+
+    def interrupted(self, now_ms: int) -> None:
+        """Begin again: nothing that was decided and not yet stored counts."""
+        self._agenda.begin_again(now_ms)
+
+    def due_ms(self, ledger: Ledger) -> int | None:
+        """Return when the next cycle is due; None while a round runs, or nobody waits, or rounds are switched off."""
+        if self._agenda.round_runs or self._policy.disabled:
+            return None
+        return self._agenda.due_ms(wants_rounds=self._are_wanted(ledger))
+
+    def next(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> RoundOrder | None:
+        """Return the round that is due now, if any."""
+        if self._agenda.round_runs or self._policy.disabled:
+            return None
+        healthy = self._healthy_executors(ledger, heartbeats, now_ms)
+        if healthy != self._healthy:
+            self._healthy = healthy
+            self._agenda.changed(now_ms)
+        if not self._agenda.in_cycle:
+            wanted = self._are_wanted(ledger)
+            due_ms = self._agenda.due_ms(wants_rounds=wanted)
+            if due_ms is None or due_ms > now_ms:
+                return None
+            self._agenda.start(self._pools(ledger) if wanted else (), now_ms)
+        pool = self._agenda.next_pool()
+        return self._order(ledger, pool, now_ms) if pool is not None else None
+
+    def failed(self, now_ms: int) -> None:
+        """Go on after a round that could not be decided: it is tried again after the schedule period."""
+        self._agenda.failed(now_ms)
+
+    def finish(self, ledger: Ledger, order: RoundOrder, decisions: Decisions, now_ms: int) -> Outcome:
+        """Turn a round's decisions into facts, checked against the ledger as it is now."""
+        self._agenda.ended(order.started_ms, now_ms)
+        outcome = outcome_of(ledger, self._policy, order, decisions, now_ms)
+        self._limiters.charge(order.pool, outcome.leased_by_queue, outcome.preempted_for_share)
+        if decisions.termination is Termination.RATE_LIMIT:
+            self._agenda.changed(now_ms + self._cadence.rate_retry_ms)
+        self.reports[order.pool] = RoundReport(
+            order=order,
+            decisions=decisions,
+            finished_ms=now_ms,
+            leased=sum(outcome.leased_by_queue.values()),
+            preempted=outcome.preempted,
+        )
+        return outcome
+
+    def _are_wanted(self, ledger: Ledger) -> bool:
+        return self._cadence.rounds_without_jobs or ledger.queued_count() > 0
+
+    def _pools(self, ledger: Ledger) -> list[str]:
+        """Return the pools that have nodes: configured ones in their order, then those that only executors name."""
+        known = ledger.pools()
+        configured = [pool.name for pool in self._policy.pools]
+        return [name for name in dict.fromkeys([*configured, *known]) if self._has_nodes(name, known)]
+
+    def _has_nodes(self, pool: str, known: Iterable[str]) -> bool:
+        policy = self._policy.pool(pool) or PoolPolicy(name=pool)
+        return any(name in known for name in (pool, *policy.away_pools))
+
+    def _order(self, ledger: Ledger, pool: str, now_ms: int) -> RoundOrder:
+        self._ordered += 1
+        circumstances = Circumstances(
+            executors=frozenset(self._healthy),
+            queue_tokens=self._limiters.queue_tokens(ledger.queues, now_ms),
+            penalties=ledger.penalties(pool, now_ms),
+            global_tokens=self._limiters.tokens(now_ms),
+            preemption_tokens=self._limiters.preemption_tokens(pool, now_ms),
+        )
+        snapshot = ledger.pool_snapshot(pool, circumstances)
+        return RoundOrder(
+            pool=pool, snapshot=snapshot, seed=self._ordered, as_of=ledger.next_sequence, started_ms=now_ms
+        )
+
+    def _healthy_executors(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> tuple[str, ...]:
+        """Executors whose nodes take part: heard lately, not cordoned, not behind with confirming leases."""
+        oldest_ms = now_ms - self._policy.stale_executor_ms
+        limit = self._policy.max_unacknowledged_leases
+        return tuple(
+            executor_id
+            for executor_id in ledger.executor_ids()
+            if max(heartbeats.get(executor_id, 0), self._heard_from_ms) > oldest_ms
+            and not ledger.is_cordoned(executor_id)
+            and ledger.unstarted_count(executor_id) <= limit
+        )
