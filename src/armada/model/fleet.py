@@ -1,6 +1,11 @@
-"""Capacity and who shares it: queues, pools' nodes, executors, priority classes, taints."""
+"""Capacity and who shares it: queues and what they bid, pools' nodes, executors, priority classes, taints."""
+
+from typing import Final
 
 import msgspec
+
+PRICE_BANDS: Final = "ABCDEFGH"
+"""The bands that a job can name; band number 1 is A, 0 is a job without one."""
 
 
 class Taint(msgspec.Struct, frozen=True, order=True):
@@ -111,3 +116,48 @@ class ExecutorSettings(msgspec.Struct, frozen=True, kw_only=True):
     cordon_reason: str = ""
     set_by: str = ""
     set_at_ms: int = 0
+
+
+class Bid(msgspec.Struct, frozen=True):
+    """What a queue offers for a job of one band, by what the job does: wait, or run (and might have to leave)."""
+
+    queued: float = 0.0
+    running: float = 0.0
+
+
+NO_BID: Final = Bid()
+
+
+class PoolBids(msgspec.Struct, frozen=True):
+    """One queue's bids in one pool, by band number; `fallback` is for jobs that name no band."""
+
+    bands: dict[int, Bid] = {}
+    fallback: Bid = NO_BID
+
+    def of(self, band: int) -> Bid:
+        """Return the bid for a band number; a band that the queue offers nothing for bids nothing."""
+        return self.fallback if band == 0 else self.bands.get(band, NO_BID)
+
+
+class BidTable(msgspec.Struct, frozen=True, kw_only=True):
+    """All that queues bid at one time: queue -> pool -> bids, and each pool's resource unit (quantities).
+
+    A bid is for one resource unit. `snapshot_id` tells tables apart: equal ids, equal tables. A key that is not in
+    here bids nothing, whatever an earlier table said.
+    """
+
+    snapshot_id: str = ""
+    queues: dict[str, dict[str, PoolBids]] = {}
+    resource_units: dict[str, dict[str, str]] = {}
+
+    def of(self, queue: str, pool: str) -> PoolBids:
+        """Return what a queue bids in a pool."""
+        return self.queues.get(queue, {}).get(pool, _NO_BIDS)
+
+    def bid(self, queue: str, pool: str, band: int, *, running: bool) -> float:
+        """Return one bid."""
+        bid = self.of(queue, pool).of(band)
+        return bid.running if running else bid.queued
+
+
+_NO_BIDS: Final = PoolBids()

@@ -148,6 +148,44 @@ class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
     penalty: tuple[int, ...]
 
 
+class QueueMarket(msgspec.Struct, frozen=True, kw_only=True):
+    """What a round of a market comes to for one queue.
+
+    `billable` is what the queue pays for, at `price_override` where that is given, else at the spot price.
+    `realised_value` is what its jobs in place are worth to it, `idealised_value` what they would be if the pool were
+    one node that everything may run on, with the amounts `idealised` placed. Values are bids times resource units.
+    """
+
+    name: str
+    billable: tuple[int, ...]
+    price_override: float | None
+    idealised: tuple[int, ...]
+    idealised_value: float
+    realised_value: float
+
+
+class IndicativePrice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a gang of a named kind would have to bid to be placed now.
+
+    `price` is NaN where it is unknown: `reason` says whether there is no place at any price or no time was left to
+    look for one (`evaluated` is False then).
+    """
+
+    name: str
+    price: float
+    evaluated: bool
+    schedulable: bool
+    reason: str = ""
+
+
+class MarketFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a round of a market comes to; queues in the order of `Decisions.queues`. No spot price is 0."""
+
+    spot_price: float
+    queues: tuple[QueueMarket, ...]
+    indicative_prices: tuple[IndicativePrice, ...]
+
+
 class LeaseDecision(msgspec.Struct, frozen=True, kw_only=True):
     """One lease. `uniformity` is the label and value that the gang's members share, or None."""
 
@@ -171,7 +209,8 @@ class PreemptionDecision(msgspec.Struct, frozen=True, kw_only=True):
 class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """All that a round decided about one pool. `seed` is the one it ran with.
 
-    `evicted` are the running jobs that had to compete for their place again, whether they kept it or not.
+    `evicted` are the running jobs that had to compete for their place again, whether they kept it or not. `market` is
+    there for a pool with a market.
     """
 
     snapshot: PoolSnapshot
@@ -182,6 +221,7 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     queues: tuple[QueueFigures, ...]
     termination: Termination
     evicted: Rows
+    market: MarketFigures | None = None
 
     def each_lease(self) -> Iterator[LeaseDecision]:
         """Give the leases one by one."""

@@ -178,8 +178,39 @@ class GangColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     domain: Rows
 
 
+class PricedGangColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """Gangs (P) that are not there, whose price is asked for: `size` equal members of `request` [P, R] each.
+
+    `domain[p, n]` is the value of the gang's uniformity label on node n (a number, 0 for all when it asks for none), or
+    -1 where no member may run.
+    """
+
+    names: tuple[str, ...]
+    size: Amounts
+    request: Amounts
+    domain: Rows
+
+
+class MarketColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """What a pool with a market needs besides. In such a pool queued and running jobs come in market order.
+
+    Market order inside a queue: class priority, bid (both descending), running before queued, older lease, submit
+    order. `bids[q, band, phase]` is what queue q bids for a job of the band that waits (phase 0) or runs (1).
+    `queued_band` [J] and `running_band` [M] are band numbers. `unit` [R] is how much of each resource one bid is for,
+    in column units (0: the resource does not count).
+    """
+
+    cutoff: float
+    bids: Floats
+    queued_band: Flags
+    running_band: Flags
+    unit: Floats
+    gangs_to_price: PricedGangColumns
+    pricing_steps: int
+
+
 class PoolSnapshot(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """Everything a round of one pool depends on, besides its seed."""
+    """Everything a round of one pool depends on, besides its seed. `market` is there in pools with a market."""
 
     rules: RoundRules
     nodes: NodeColumns
@@ -189,6 +220,7 @@ class PoolSnapshot(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     queued: QueuedColumns
     running: RunningColumns
     gangs: GangColumns
+    market: MarketColumns | None = None
 
     def to_bytes(self) -> bytes:
         """Return the snapshot as a capsule: the same round can be decided from it anywhere."""

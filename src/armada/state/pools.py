@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from armada.model.fleet import BidTable
 from armada.model.jobs import JobShape
 from armada.model.lifecycle import RunState
 from armada.model.policy import SchedulingPolicy
@@ -29,7 +30,8 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
 
     `executors` are those whose nodes take part (healthy, not cordoned). By queue: tokens left (missing: unlimited), a
     priority factor in place of the queue's own, and what its short jobs still count (in column units). Queued jobs of
-    `excluded_shapes` (judged unable to run in this pool) are left out.
+    `excluded_shapes` (judged unable to run in this pool) are left out. `bids` are for pools with a market; without any,
+    nobody offers anything.
     """
 
     executors: frozenset[str]
@@ -39,6 +41,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     excluded_shapes: tuple[JobShape, ...] = ()
     global_tokens: float = UNLIMITED
     preemption_tokens: float | None = None
+    bids: BidTable | None = None
 
 
 class PoolReader:

@@ -10,7 +10,7 @@ from armada.control.commands.submission.affinity import affinity_terms
 from armada.control.commands.submission.exposure import Owner, exposed
 from armada.control.commands.submission.gangs import GangClaim
 from armada.control.commands.submission.requests import combined_requests
-from armada.control.commands.submission.validation import PRICE_BANDS
+from armada.model.fleet import PRICE_BANDS
 from armada.model.jobs import (
     EXTERNAL_JOB_URI,
     FAIL_FAST,

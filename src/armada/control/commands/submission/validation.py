@@ -10,6 +10,7 @@ from armada.control.commands.submission.affinity import affinity_fault
 from armada.control.commands.submission.requests import combined_requests, containers, quantities_of
 from armada.control.commands.texts import shortened, text_fault
 from armada.model.errors import InvalidRequest
+from armada.model.fleet import PRICE_BANDS
 from armada.model.jobs import PRICE_BAND, KubernetesObject
 from armada.model.resources import (
     INT64_MAX,
@@ -20,7 +21,6 @@ from armada.model.resources import (
 )
 from armada.model.submission import SubmissionPolicy, SubmittedItem
 
-PRICE_BANDS: Final = "ABCDEFGH"
 _MAX_NANO: Final = INT64_MAX * NANO_PER_UNIT
 _MAX_PORT: Final = 65_535
 
