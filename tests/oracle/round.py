@@ -5,6 +5,7 @@ from typing import Any
 
 from armada.model.policy import PoolPolicy
 from tests.oracle.cluster import EVICTED, minus, plus
+from tests.oracle.holding import Holding
 from tests.oracle.limits import Limiters, objection
 from tests.oracle.market import Market
 from tests.oracle.optimiser import Optimiser
@@ -133,6 +134,7 @@ class PoolRound:
             ]
             if at.policy.excess_margin is not None:
                 victims = [job for queue in at.accounts for job in self._excess(queue, victims)]
+        self.holding = Holding(at)
         evicted = self._evict(victims)
         self.placer.evicted = self._expected_order(evicted)
         self._pass(evicted, at.queued, second=False)
@@ -262,7 +264,12 @@ class PoolRound:
             return ""
         self.at.charge(jobs, 1)
         against = objection(self.at, self.limiters, candidate, self.placed)
-        places = self.placer.gang(jobs, evicted=candidate.evicted) if against is None else None
+        places = None
+        if against is None:
+            self.holding.give(jobs[0], 1)
+            places = self.placer.gang(jobs, evicted=candidate.evicted)
+            if places is None:
+                self.holding.give(jobs[0], -1)
         if places is not None:
             self._accept(candidate, places)
             if self.market is not None:

@@ -19,3 +19,12 @@ def test_evicting_only_the_excess(problem: dict[str, Any], margin: float) -> Non
     ours, plain = answers(read(problem)), decide(problem)
     assert differences(ours, plain) == []
     assert differences(plain, ours) == []
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(problems())
+def test_holding_room_for_the_first_job_of_a_queue(problem: dict[str, Any]) -> None:
+    problem = {**problem, "config": {**problem["config"], "holdRoomAfter": "0s"}}
+    ours, plain = answers(read(problem)), decide(problem)
+    assert differences(ours, plain) == []
+    assert differences(plain, ours) == []

@@ -190,7 +190,8 @@ class SchedulingPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """All settings that decisions depend on; see the module for how our defaults were chosen.
 
     `excess_margin` None means that fairness evicts whole queues; else it evicts what a queue holds beyond its protected
-    share, and this fraction of its share. `max_round_fractions` (resource -> fraction of the pool) bounds what one
+    share, and this fraction of its share. Free room is held for a queue's first job once it has waited
+    `hold_room_after_ms` (None: never). `max_round_fractions` (resource -> fraction of the pool) bounds what one
     round places; an entry of `max_round_fractions_by_pool` replaces it for that pool. `indexed_taints` None means every
     taint.
 
@@ -208,6 +209,7 @@ class SchedulingPolicy(msgspec.Struct, frozen=True, kw_only=True):
     assertions: bool = False
     prefers_large_jobs: bool = False
     excess_margin: float | None = None
+    hold_room_after_ms: int | None = None
     max_queue_lookback: int = 100_000
     # jobs and classes
     priority_classes: tuple[PriorityClass, ...] = DEFAULT_CLASSES

@@ -130,6 +130,16 @@ class Refusals(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     reason: Flags
 
 
+class HeldRoom(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """Nodes (rows of the snapshot) of which free room is kept for a queued job that has waited long, or for its gang.
+
+    `row` is the job, of a gang the first member. One has as many entries as nodes.
+    """
+
+    row: Rows
+    node: Rows
+
+
 class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
     """How a queue stands in the pool. Shares are fractions of the pool; `allocated` is after the round."""
 
@@ -209,8 +219,8 @@ class PreemptionDecision(msgspec.Struct, frozen=True, kw_only=True):
 class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """All that a round decided about one pool. `seed` is the one it ran with.
 
-    `evicted` are the running jobs that had to compete for their place again, whether they kept it or not. `market` is
-    there for a pool with a market.
+    `evicted` are the running jobs that had to compete for their place again, whether they kept it or not. `held` is
+    room that the round left free on purpose. `market` is there for a pool with a market.
     """
 
     snapshot: PoolSnapshot
@@ -221,6 +231,7 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     queues: tuple[QueueFigures, ...]
     termination: Termination
     evicted: Rows
+    held: HeldRoom
     market: MarketFigures | None = None
 
     def each_lease(self) -> Iterator[LeaseDecision]:

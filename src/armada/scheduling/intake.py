@@ -152,6 +152,7 @@ class _Terms:
             burst=np.array([line.burst for line in lines], np.int64),
             penalty=np.array([line.penalty or (0,) * width for line in lines], np.int64).reshape(len(lines), width),
             limit=limit,
+            holds=np.array([line.holds for line in lines], np.uint8),
         )
 
     def _write_limits(self, rows: Amounts, line: QueueLine) -> None:

@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armada.scheduling.fairness import open_books
-from armada.scheduling.kernels.books import Books
+from armada.scheduling.kernels.books import Books, share
 from armada.scheduling.kernels.eviction import bind_running
 from armada.scheduling.kernels.gangs import Placing
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
+from armada.scheduling.kernels.nodes.holding import Holds, hold
 from armada.scheduling.kernels.nodes.index import CHUNK
 from armada.scheduling.kernels.nodes.room import Nodes
 from armada.scheduling.kernels.victims import Victims, link
-from armada.scheduling.snapshot import PoolSnapshot, Rows
+from armada.scheduling.snapshot import Amounts, Floats, PoolSnapshot, Rows
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +47,7 @@ class Board(NamedTuple):
     nodes: Nodes
     gangs: Gangs
     books: Books
+    holds: Holds
 
 
 def lay_out(snapshot: PoolSnapshot, tuning: Tuning = USUAL) -> Board:
@@ -54,7 +56,8 @@ def lay_out(snapshot: PoolSnapshot, tuning: Tuning = USUAL) -> Board:
     shapes = lay_out_shapes(snapshot, tuning.few_nodes)
     nodes = lay_out_nodes(snapshot, shapes)
     bind_running(jobs, shapes, nodes)
-    return Board(jobs, shapes, nodes, lay_out_gangs(snapshot), open_books(snapshot, jobs, shapes))
+    books = open_books(snapshot, jobs, shapes)
+    return Board(jobs, shapes, nodes, lay_out_gangs(snapshot), books, _holds(snapshot, [], []))
 
 
 def lay_out_jobs(snapshot: PoolSnapshot) -> Jobs:
@@ -204,6 +207,62 @@ def lay_out_gangs(snapshot: PoolSnapshot) -> Gangs:
         offsets=offsets,
         nodes=np.concatenate([*lists, np.zeros(0, np.int64)]).astype(np.int32),
     )
+
+
+def hold_room(snapshot: PoolSnapshot, board: Board, due: Floats) -> Holds:
+    """Hold free room for the first gang of every queue that is to have some held and holds less than its due [Q].
+
+    No room is held for what its queue may not have, nor for gangs whose members must agree in a label, because no one
+    can say yet on which value they will.
+    """
+    jobs, shapes, nodes, books = board.jobs, board.shapes, board.nodes, board.books
+    queued, queues = snapshot.queued, snapshot.queues
+    gangs: list[tuple[int, int, int]] = []
+    held: list[tuple[int, Amounts]] = []
+    for queue in np.flatnonzero(queues.holds & np.uint8(snapshot.rules.home_scheduling)):
+        members = _first_gang(snapshot, int(queue))
+        own = queued.shape[members]
+        if not len(members) or shapes.barred[own].any() or queues.cordoned[queue]:
+            continue
+        class_row = shapes.class_row[own[0]]
+        would_hold = books.held_in_class[queue, class_row] + shapes.request[own].sum(axis=0)
+        has_its_due = share(books.total, books.multiplier, books.held[queue]) >= due[queue]
+        if has_its_due or (would_hold > books.limit[queue, class_row]).any():
+            continue
+        for shape in own:
+            room = np.zeros(len(would_hold), np.int64)
+            verdict = shapes.verdict[shapes.rule[shape]]
+            if (node := hold(nodes, snapshot.nodes.allocatable, verdict, shapes.wanted[shape], room)) >= 0:
+                held.append((node, room))
+        gangs.append((int(queue), jobs.running + int(members[0]), len(held)))
+    return _holds(snapshot, gangs, held)
+
+
+def _holds(snapshot: PoolSnapshot, gangs: list[tuple[int, int, int]], held: list[tuple[int, Amounts]]) -> Holds:
+    """Return holds as columns: gangs as (queue, first member, number of holds with it), holds as (node, room)."""
+    first = np.full(len(snapshot.queues.names), -1, np.int32)
+    offsets = np.zeros(len(snapshot.queues.names) + 1, np.int32)
+    for queue, job, end in gangs:
+        first[queue] = job
+        offsets[queue + 1] = end
+    return Holds(
+        job=first,
+        offsets=np.maximum.accumulate(offsets),
+        node=np.array([node for node, _ in held], np.int32),
+        room=np.array([room for _, room in held], np.int64).reshape(len(held), len(snapshot.rules.resources)),
+    )
+
+
+def _first_gang(snapshot: PoolSnapshot, queue: int) -> NDArray[np.int64]:
+    """Return the places of the queued jobs that a queue would have served first; none if they can't be held for."""
+    queued, gangs = snapshot.queued, snapshot.gangs
+    start, end = int(queued.offsets[queue]), int(queued.offsets[queue + 1])
+    if start == end or queued.gang[start] < 0:
+        return np.arange(start, min(start + 1, end))
+    gang = queued.gang[start]
+    members = start + np.flatnonzero(queued.gang[start:end] == gang)
+    is_whole = len(members) == gangs.cardinality[gang] and gangs.label[gang] < 0
+    return members if is_whole else members[:0]
 
 
 def line_up_victims(board: Board, job_at: Rows, tuning: Tuning = USUAL) -> Victims:

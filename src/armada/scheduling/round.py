@@ -14,6 +14,7 @@ from armada.model.jobs import JobShape
 from armada.model.policy import SchedulingPolicy
 from armada.scheduling.decisions import (
     Decisions,
+    HeldRoom,
     Leases,
     PreemptionKind,
     Preemptions,
@@ -33,7 +34,7 @@ from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.draw import draw
 from armada.scheduling.kernels.jobs import Jobs
 from armada.scheduling.ordering import expected_order, open_streams
-from armada.scheduling.placement import USUAL, Board, Tuning, lay_out, line_up_victims, placing_for
+from armada.scheduling.placement import USUAL, Board, Tuning, hold_room, lay_out, line_up_victims, placing_for
 from armada.scheduling.snapshot import PoolSnapshot, Rows
 from armada.scheduling.tables import FleetTable, GangRows, QueuedJobs, QueueLine, RunningJobs, ShapeTable
 
@@ -55,10 +56,12 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -
     ended = codes.COMPLETED
     urgent = np.zeros(0, np.int64)
     evicted = again = np.zeros(0, np.int32)
+    due = due_shares(snapshot, shares)
+    board = board._replace(holds=hold_room(snapshot, board, due))
     if len(snapshot.nodes.ids):
         # 2. evict
         if snapshot.rules.fairshare_preemption:
-            evicted = evict_by_fairness(snapshot, board, due_shares(snapshot, shares))
+            evicted = evict_by_fairness(snapshot, board, due)
         # 3. order, 4. place gang by gang
         ended = _draw(snapshot, board, evicted, tuning, second_pass=False)
         urgent = np.flatnonzero(board.jobs.method == codes.URGENCY)
@@ -74,6 +77,7 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -
         queues=queue_figures(snapshot, board.books, shares),
         termination=Termination(ended),
         evicted=_evicted(snapshot, evicted, again),
+        held=_held(snapshot, board),
     )
 
 
@@ -84,6 +88,14 @@ def _evicted(snapshot: PoolSnapshot, first: Rows, second: Rows) -> Rows:
     competed[first] = True
     competed[second[second < count]] = True
     return snapshot.running.row[competed]
+
+
+def _held(snapshot: PoolSnapshot, board: Board) -> HeldRoom:
+    """Return the room that was held to the end, for gangs that found no place."""
+    jobs, holds = board.jobs, board.holds
+    job = np.repeat(holds.job, np.diff(holds.offsets))
+    waits = jobs.node[job] < 0
+    return HeldRoom(row=snapshot.queued.row[job[waits] - jobs.running], node=holds.node[waits])
 
 
 def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> Rows:
@@ -112,12 +124,12 @@ def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> Rows:
 
 def _draw(snapshot: PoolSnapshot, board: Board, evicted: Rows, tuning: Tuning, *, second_pass: bool) -> int:
     """Run one pass; what was evicted and did not return has lost its place after it. Return what ended the pass."""
-    jobs, shapes, nodes, gangs, books = board
+    jobs, shapes, nodes, gangs, books, holds = board
     victims = line_up_victims(board, expected_order(snapshot, board, evicted, second_pass=second_pass), tuning)
     streams = open_streams(snapshot, jobs, evicted, second_pass=second_pass)
     placing = placing_for(snapshot, len(jobs.node), len(evicted))
     floating = np.array(snapshot.rules.floating, np.uint8)
-    ended = draw(jobs, shapes, nodes, gangs, victims, books, streams, placing, floating, second_pass)
+    ended = draw(jobs, shapes, nodes, gangs, victims, books, streams, placing, holds, floating, second_pass)
     back = jobs.state[evicted] == codes.RUNS
     if second_pass:
         jobs.method[evicted[back]] = codes.RESCHEDULED
@@ -193,14 +205,14 @@ def warm_up() -> None:
 def _tiny_pool(policy: SchedulingPolicy) -> PoolSnapshot:
     shapes = ShapeTable(policy)
     shapes.extend([JobShape(requests=(("cpu", "1"),), priority_class="armada-preemptible")])
-    node = Node(node_id="n", name="n", executor_id="e", pool="default", total={"cpu": "1"})
+    node = Node(node_id="n", name="n", executor_id="e", pool="default", total={"cpu": "2"})
     rows, amounts = np.zeros(1, np.int32), np.zeros(1, np.int64)
     return build_snapshot(
         policy,
         "default",
         fleet=FleetTable(policy, "default", [node]),
         shapes=shapes,
-        queues=[QueueLine(queue=Queue(name="q"))],
+        queues=[QueueLine(queue=Queue(name="q"), holds=True)],
         queued=QueuedJobs(offsets=np.array([0, 1], np.int64), row=rows, shape=rows, gang=rows - 1),
         running=RunningJobs(
             row=rows,

@@ -123,7 +123,10 @@ class ShapeColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 class QueueColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """Queues with work in the pool (Q), sorted by name. `limit[q, c]` bounds what q may hold in class c."""
+    """Queues with work in the pool (Q), sorted by name. `limit[q, c]` bounds what q may hold in class c.
+
+    `holds` marks queues whose first queued job has waited so long that free room is held for it.
+    """
 
     names: tuple[str, ...]
     weight: Floats
@@ -133,6 +136,7 @@ class QueueColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     burst: Amounts
     penalty: Amounts
     limit: Amounts
+    holds: Flags
 
 
 class QueuedColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):

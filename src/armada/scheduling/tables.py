@@ -26,13 +26,17 @@ whose request is held here fits nowhere."""
 
 
 class QueueLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue and what the round must know of it: tokens left, a weight from elsewhere, short jobs' penalty."""
+    """A queue and what the round must know of it: tokens left, a weight from elsewhere, short jobs' penalty.
+
+    `holds`: its first queued job has waited so long that free room is held for it.
+    """
 
     queue: Queue
     tokens: float = UNLIMITED
     burst: int = UNLIMITED
     weight_override: float | None = None
     penalty: Vector | None = None
+    holds: bool = False
 
 
 class QueuedJobs(msgspec.Struct, frozen=True, eq=False, kw_only=True):

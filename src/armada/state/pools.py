@@ -31,7 +31,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     `executors` are those whose nodes take part (healthy, not cordoned). By queue: tokens left (missing: unlimited), a
     priority factor in place of the queue's own, and what its short jobs still count (in column units). Queued jobs of
     `excluded_shapes` (judged unable to run in this pool) are left out. `bids` are for pools with a market; without any,
-    nobody offers anything.
+    nobody offers anything. By `now_ms` it is known who has waited long.
     """
 
     executors: frozenset[str]
@@ -42,6 +42,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     global_tokens: float = UNLIMITED
     preemption_tokens: float | None = None
     bids: BidTable | None = None
+    now_ms: int = 0
 
 
 class PoolReader:
@@ -60,6 +61,9 @@ class PoolReader:
             pool, tuple(name for name in self._fold.fleet.executor_ids() if name in circumstances.executors)
         )
         names = sorted(self._fold.fleet.queues)
+        numbers = [self._fold.jobs.queues.find(name) for name in names]
+        queued = self._queued(pool, numbers, circumstances.excluded_shapes)
+        impatient = self._impatient(pool, queued, circumstances.now_ms)
         lines = tuple(
             QueueLine(
                 queue=self._fold.fleet.queues[name],
@@ -67,17 +71,17 @@ class PoolReader:
                 burst=self._policy.rate_per_queue.burst,
                 weight_override=circumstances.weight_overrides.get(name),
                 penalty=circumstances.penalties.get(name),
+                holds=place in impatient,
             )
-            for name in names
+            for place, name in enumerate(names)
         )
-        numbers = [self._fold.jobs.queues.find(name) for name in names]
         return build_snapshot(
             self._policy,
             pool,
             fleet=fleet,
             shapes=self._shapes,
             queues=lines,
-            queued=self._queued(pool, numbers, circumstances.excluded_shapes),
+            queued=queued,
             running=self._running(pool, numbers, fleet),
             gangs=self._gangs(),
             global_tokens=circumstances.global_tokens,
@@ -128,6 +132,17 @@ class PoolReader:
             shape=jobs.column("shape")[rows],
             gang=jobs.column("gang")[rows],
         )
+
+    def _impatient(self, pool: str, queued: QueuedJobs, now_ms: int) -> frozenset[int]:
+        """Return the queues (by their places) whose first job has waited so long that room is held for it."""
+        after_ms = self._policy.hold_room_after_ms
+        own = self._policy.pool(pool)
+        if after_ms is None or (own is not None and own.market is not None):
+            return frozenset()
+        places = np.flatnonzero(np.diff(queued.offsets))
+        first = queued.row[queued.offsets[places]]
+        waited_ms = now_ms - self._fold.jobs.column("submitted_ms")[first]
+        return frozenset(places[waited_ms >= after_ms].tolist())
 
     def _running(self, pool: str, queues: list[int], fleet: FleetTable) -> RunningJobs:
         jobs, runs = self._fold.jobs, self._fold.runs

@@ -68,6 +68,54 @@ def test_a_queue_at_its_share_is_protected() -> None:
     assert decided.out == {"B4": ("FAIR_SHARE", "C0")}
 
 
+def crowded(**lines: dict[str, bool]) -> Setting:
+    """Two nodes of 8 with 2 and 1 free, for ever as far as a round can know; A wants a whole one, B small ones."""
+    setting = Setting(nodes=[node("x", 8), node("y", 8)], lines=lines)
+    setting.add("C", 6, cls="solid", node="x")
+    setting.add("C", 7, cls="solid", node="y")
+    setting.add("A", cpu=8, cls="solid")
+    setting.add("B", 5, cls="solid")
+    return setting
+
+
+def test_small_jobs_take_every_gap_before_a_large_one() -> None:
+    """F023: without preemption a large job waits as long as small ones come, and its reason says so."""
+    assert sorted(crowded().decide().placed) == ["B0", "B1", "B2"]
+
+
+def test_room_is_held_for_a_job_that_has_waited_long() -> None:
+    setting = crowded(A={"holds": True})
+    decisions = schedule(setting.snapshot())
+    held = decisions.held
+    assert [setting.jobs[row].name for row in held.row] == ["A0"]
+    assert [decisions.snapshot.nodes.ids[place] for place in held.node] == ["x"]
+    assert setting.decide().placed == {"B0": "y"}
+
+
+def test_held_room_goes_to_the_job_it_was_held_for() -> None:
+    setting = Setting(nodes=[node("x", 8), node("y", 8)], lines={"A": {"holds": True}})
+    setting.add("B", 12, cls="solid")
+    setting.add("A", cpu=8, cls="solid")
+    decided = setting.decide()
+    assert decided.placed["A0"] == "x"
+    assert len(decided.placed) == 9
+    assert len(schedule(setting.snapshot()).held.row) == 0
+
+
+def test_no_room_is_held_for_a_queue_that_has_its_due() -> None:
+    setting = crowded(A={"holds": True}, C={"holds": True})
+    setting.add("C", cpu=8, cls="solid")
+    assert {setting.jobs[row].name for row in schedule(setting.snapshot()).held.row} == {"A0"}
+
+
+def test_room_is_held_for_every_member_of_a_gang() -> None:
+    setting = crowded(D={"holds": True})
+    setting.add("D", 2, cpu=7, cls="solid", gang="g", size=2)
+    decided = setting.decide()
+    assert decided.placed == {}
+    assert len(schedule(setting.snapshot()).held.row) == 2
+
+
 def test_urgency_displaces_lower_classes_of_the_same_queue() -> None:
     setting = Setting(nodes=[node("a", 4)])
     setting.add("A", 4, cls="low", node="a")

@@ -205,7 +205,7 @@ def success(job_id: str, at_ms: int) -> Iterator[Event]:
 
 
 def history(job: JobSpecText, ended: FinishedSpec, priority: int) -> Iterator[Event]:
-    """Give the facts of a submitted job that ran before the problem began, and has just ended well and left its node."""
+    """Give the facts of a submitted job that ran before the problem began, has just ended well and left its node."""
     at_ms = NOW_MS - round(ended.running_seconds_ago * 1000)
     yield from lease(
         job.id,

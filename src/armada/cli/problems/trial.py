@@ -90,6 +90,7 @@ class Trial:
             penalties=self.ledger.penalties(pool, self.now_ms),
             global_tokens=self._rate.tokens,
             preemption_tokens=None if preemptions is None else preemptions.tokens,
+            now_ms=self.now_ms,
         )
         self._as_of = self.ledger.next_sequence
         return self.ledger.pool_snapshot(pool, circumstances)

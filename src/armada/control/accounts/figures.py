@@ -13,10 +13,20 @@ from numpy.typing import NDArray
 
 from armada.control.rounds.planning import RoundReport
 from armada.model.resources import Vector
-from armada.scheduling.decisions import Method, PreemptionKind, QueueFigures, Reason, Termination, node_objections
+from armada.scheduling.decisions import (
+    Decisions,
+    Method,
+    PreemptionKind,
+    QueueFigures,
+    Reason,
+    Termination,
+    node_objections,
+)
 from armada.scheduling.snapshot import FOREIGN, PoolSnapshot, Rows
 
 NO_ROW: Final = -1
+NAMED: Final = 3
+"""So many nodes are named where there may be many."""
 
 _Places = NDArray[np.int64]
 
@@ -213,7 +223,7 @@ def job_account(report: RoundReport, row: int) -> JobAccount | None:
             outcome="refused",
             text=decisions.reason_text(place),
             nodes=nodes,
-            exclusions=node_objections(snapshot, int(decisions.refusals.shape[place])),
+            exclusions=(*node_objections(snapshot, int(decisions.refusals.shape[place])), *_held_for(decisions, row)),
         )
     if (place := _place(snapshot.running.row, row)) is not None:
         held = int(snapshot.running.node[place])
@@ -223,6 +233,16 @@ def job_account(report: RoundReport, row: int) -> JobAccount | None:
     if _place(snapshot.queued.row, row) is not None:
         return JobAccount(finished_ms=report.finished_ms, outcome="unreached", nodes=nodes)
     return None
+
+
+def _held_for(decisions: Decisions, row: int) -> tuple[str, ...]:
+    """Say what is held for a job that has waited long."""
+    held, ids = decisions.held, decisions.snapshot.nodes.ids
+    names = [ids[node] for node in np.unique(held.node[held.row == row])]
+    if not names:
+        return ()
+    more = f" and of {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return (f"it has waited long: free room of {', '.join(names[:NAMED])}{more} is held for it",)
 
 
 def _place(rows: Rows, row: int) -> int | None:

@@ -115,6 +115,7 @@ class Rounds:
             penalties=ledger.penalties(pool, now_ms),
             global_tokens=self._limiters.tokens(now_ms),
             preemption_tokens=self._limiters.preemption_tokens(pool, now_ms),
+            now_ms=now_ms,
         )
         snapshot = ledger.pool_snapshot(pool, circumstances)
         return RoundOrder(

@@ -277,6 +277,7 @@ def _scheduling_policy(section: Section) -> SchedulingPolicy:
         max_new_jobs_per_queue_ms=get("maxNewJobSchedulingDurationPerQueue", duration_ms, 0),
         assertions=get("enableAssertions", boolean, DEFAULTS.assertions),
         prefers_large_jobs=get("enablePreferLargeJobOrdering", boolean, DEFAULTS.prefers_large_jobs),
+        hold_room_after_ms=get("holdRoomAfter", duration_ms, None),
         excess_margin=get("excessEvictionMargin", number, None),
         max_queue_lookback=get("maxQueueLookback", whole, DEFAULTS.max_queue_lookback),
         priority_classes=get("priorityClasses", _priority_classes, DEFAULTS.priority_classes),

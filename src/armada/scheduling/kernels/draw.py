@@ -5,6 +5,7 @@ from armada.scheduling.kernels.books import Books, enter, exceeds
 from armada.scheduling.kernels.compiled import kernel, part, woven
 from armada.scheduling.kernels.gangs import GAVE_WAY, Placing, place_gang
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
+from armada.scheduling.kernels.nodes.holding import Holds, shift
 from armada.scheduling.kernels.nodes.room import Nodes
 from armada.scheduling.kernels.streams import Streams, advance, first_member, heapify, open_streams
 from armada.scheduling.kernels.victims import Victims
@@ -102,6 +103,7 @@ def serve(
     books: Books,
     streams: Streams,
     placing: Placing,
+    holds: Holds,
     floating: Flags,
     queue: int,
 ) -> int:
@@ -127,7 +129,12 @@ def serve(
     if limited and exceeds_floating(books, floating, streams.head_request[queue]):
         reason = codes.FLOATING_EXCEEDED
     if reason == codes.NOT_CONSIDERED:
+        has_room_held = is_new and holds.job[queue] == first
+        if has_room_held:
+            shift(nodes, holds, queue, 1)
         reason = place_gang(jobs, shapes, nodes, gangs, victims, streams, placing, first, is_new)
+        if has_room_held and reason != codes.NOT_CONSIDERED:
+            shift(nodes, holds, queue, -1)
     if reason == codes.NOT_CONSIDERED:
         charge(jobs, streams, books, placing, queue, first, is_new)
         return reason
@@ -149,6 +156,7 @@ def draw(
     books: Books,
     streams: Streams,
     placing: Placing,
+    holds: Holds,
     floating: Flags,
     only_back: bool,
 ) -> int:
@@ -160,7 +168,7 @@ def draw(
             streams.back_goes_first[0] = 1
             heapify(books, streams)
         queue = streams.heap[0]
-        reason = serve(jobs, shapes, nodes, gangs, victims, books, streams, placing, floating, queue)
+        reason = serve(jobs, shapes, nodes, gangs, victims, books, streams, placing, holds, floating, queue)
         if reason == codes.ROUND_LIMIT:
             only_back, ended = True, codes.MAX_RESOURCES
         elif reason == codes.GLOBAL_RATE:
