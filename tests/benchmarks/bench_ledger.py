@@ -2,22 +2,27 @@
 
 import gc
 import os
+import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import msgspec
+
 from armada.model import events as facts
 from armada.model.events import Entry, Event
 from armada.model.fleet import Node, Queue
 from armada.model.jobs import JobShape, JobTemplate, NewJob
 from armada.model.policy import SchedulingPolicy
+from armada.scheduling.round import schedule, warm_up
 from armada.state.ledger import Ledger
 from armada.state.pools import Circumstances
 from tests.benchmarks.figures import Figure
 
 JOBS: Final = 1_000_000
+MANY_JOBS: Final = 5_000_000
 BATCH: Final = 200
 QUEUES: Final = 10
 SETS: Final = 1_000
@@ -62,16 +67,16 @@ def job_id(batch: int, number: int) -> str:
     return f"01jm{batch:010d}{number:012d}"
 
 
-def submit_all(writer: Writer, *, client_ids: bool) -> None:
+def submit_all(writer: Writer, *, client_ids: bool, jobs: int = JOBS) -> None:
     """A million jobs in batches of 200, of 50 shapes, 10 queues and 1,000 job sets."""
     writer.tell(("", ""), tuple(facts.QueueCreated(at_ms=1, queue=Queue(name=f"q{index}")) for index in range(QUEUES)))
-    for batch in range(JOBS // BATCH):
+    for batch in range(jobs // BATCH):
         template = JobTemplate(shape=SHAPES[batch % len(SHAPES)], pod_spec=b"{}", namespace="default")
-        jobs = tuple(
+        rows = tuple(
             NewJob(job_id(batch, number), number % 7, f"client-{batch}-{number}" if client_ids else "")
             for number in range(BATCH)
         )
-        writer.tell(place_of(batch), (facts.JobsSubmitted(at_ms=batch, template=template, jobs=jobs, owner="ann"),))
+        writer.tell(place_of(batch), (facts.JobsSubmitted(at_ms=batch, template=template, jobs=rows, owner="ann"),))
 
 
 def run_some(writer: Writer) -> int:
@@ -112,10 +117,18 @@ def resident_mb() -> float:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def memory_mb(*, client_ids: bool) -> float:
-    """Growth of a process that holds a million queued jobs, in a process of its own."""
-    command = [sys.executable, "-m", "tests.benchmarks.bench_ledger", "with" if client_ids else "without"]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+class Memory(msgspec.Struct, frozen=True):
+    """What a process with queued jobs takes, in MB: the ledger, a snapshot beside it, the most during a round."""
+
+    ledger_mb: float
+    snapshot_mb: float
+    peak_mb: float
+
+
+def memory(jobs: int, *, client_ids: bool) -> Memory:
+    """Measure in a process of its own."""
+    command = [sys.executable, "-m", "tests.benchmarks.bench_ledger", str(jobs), "with" if client_ids else "without"]
+    return msgspec.json.decode(subprocess.run(command, capture_output=True, check=True).stdout, type=Memory)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -128,14 +141,19 @@ def seconds(work: Callable[[], object]) -> float:
     return best
 
 
-def snapshot_s(writer: Writer) -> float:
-    """A round's input after 100 jobs got another priority."""
+def report_nodes(writer: Writer) -> None:
+    """A fleet of 1,000 nodes."""
     total = {"cpu": "32", "memory": "256Gi"}
     nodes = tuple(
         Node(node_id=f"n{index}", name=f"n{index}", executor_id="x1", pool="default", total=total)
         for index in range(NODES)
     )
     writer.tell(("", ""), (facts.ExecutorReported(at_ms=1, executor_id="x1", pool="default", nodes=nodes),))
+
+
+def snapshot_s(writer: Writer) -> float:
+    """A round's input after 100 jobs got another priority."""
+    report_nodes(writer)
     circumstances = Circumstances(executors=frozenset({"x1"}))
     changes = tuple(
         facts.JobReprioritised(at_ms=1, job_id=job_id(0, number), priority=number % 9) for number in range(100)
@@ -164,17 +182,47 @@ def measure() -> Iterator[Figure]:
     yield Figure(name="ledger: checkpoint written", value=seconds(ledger.to_bytes), unit="s", target=3)
     taking_up_s = seconds(lambda: Ledger.from_bytes(payload, POLICY))
     yield Figure(name="ledger: checkpoint taken up", value=taking_up_s, unit="s", target=3)
-    for client_ids, note in ((False, ""), (True, "with client ids")):
-        grown_mb = memory_mb(client_ids=client_ids)
-        yield Figure(name=f"ledger: memory of {many}", value=grown_mb, unit="MB", target=400, note=note)
+    yield from memory_figures()
+
+
+def memory_figures() -> Iterator[Figure]:
+    """Bytes a queued job, and whether five millions fit."""
+    for client_ids, note in ((False, ""), (True, "; with client ids")):
+        used = memory(JOBS, client_ids=client_ids)
+        yield Figure(
+            name="memory of a queued job, ledger and snapshot",
+            value=used.snapshot_mb * 1e6 / JOBS,
+            unit="bytes",
+            target=300,
+            reference="7 KB",
+            note=f"1,000,000 jobs: ledger {used.ledger_mb:.0f} MB, with snapshot {used.snapshot_mb:.0f} MB{note}",
+        )
+    used = memory(MANY_JOBS, client_ids=True)
+    yield Figure(
+        name="memory of the process, 5,000,000 queued, at most",
+        value=used.peak_mb,
+        unit="MB",
+        target=3_000,
+        note=f"ledger {used.ledger_mb:.0f} MB, with snapshot {used.snapshot_mb:.0f} MB; most so far, a round included",
+    )
 
 
 def _main() -> None:
+    jobs, client_ids = int(sys.argv[1]), sys.argv[2] == "with"
+    warm_up()
+    gc.collect()
     before = resident_mb()
     writer = Writer()
-    submit_all(writer, client_ids=sys.argv[1] == "with")
+    report_nodes(writer)
+    submit_all(writer, client_ids=client_ids, jobs=jobs)
     gc.collect()
-    sys.stdout.write(f"{resident_mb() - before:.1f}\n")
+    ledger_mb = resident_mb() - before
+    snapshot = writer.ledger.pool_snapshot("default", Circumstances(executors=frozenset({"x1"})))
+    gc.collect()
+    snapshot_mb = resident_mb() - before
+    schedule(snapshot)
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    sys.stdout.write(msgspec.json.encode(Memory(ledger_mb, snapshot_mb, peak_mb)).decode())
 
 
 if __name__ == "__main__":

@@ -24,11 +24,12 @@ SIMULATED: Final = "armadaproject.io/simulated"
 
 
 class Server:
-    """A running `armada up`. `spawned_s` is when its process was started, by `time.perf_counter`."""
+    """A running server. `spawned_s` is when its process was started, by `time.perf_counter`; `ready_s` what it took."""
 
-    def __init__(self, process: subprocess.Popen[str], spawned_s: float, address: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], spawned_s: float, ready_s: float, address: str) -> None:
         self.process = process
         self.spawned_s = spawned_s
+        self.ready_s = ready_s
         self.address = address
 
     def cpu_s(self) -> float:
@@ -45,15 +46,16 @@ class Server:
 
 
 @contextmanager
-def running(folder: Path, *options: str) -> Iterator[Server]:
-    """Start `armada up` on free ports of this machine, wait for its `ready` line, stop it at the end."""
-    command = [str(ARMADA), "up", "--data", str(folder / "data")]
+def running(folder: Path, *options: str, verb: str = "up") -> Iterator[Server]:
+    """Start `armada up` (or another verb) on free ports, wait for its `ready` line, stop it at the end."""
+    command = [str(ARMADA), verb, "--data", str(folder / "data")]
     command += ["--grpc-port", "0", "--http-port", "0", "--metrics-port", "0", *options]
     spawned_s = time.perf_counter()
     with (folder / "log.txt").open("w") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     try:
-        yield Server(process, spawned_s, _address(process, folder / "log.txt"))
+        address = _address(process, folder / "log.txt")
+        yield Server(process, spawned_s, time.perf_counter() - spawned_s, address)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -78,7 +80,7 @@ def _address(process: subprocess.Popen[str], log: Path) -> str:
                 return parts["grpc"]
     finally:
         overdue.cancel()
-    raise RuntimeError(f"armada up did not become ready:\n{log.read_text()[-4000:]}")
+    raise RuntimeError(f"the server did not become ready:\n{log.read_text()[-4000:]}")
 
 
 class Client:

@@ -154,7 +154,7 @@ def from_bytes(payload: bytes, policy: SchedulingPolicy) -> Fold:
         content = msgspec.msgpack.decode(zlib.decompress(body), type=Content)
     except (zlib.error, msgspec.DecodeError) as error:
         raise CorruptEntry(f"checkpoint cannot be read: {error}") from error
-    return _restored(content, policy)
+    return restored(content, policy)
 
 
 def digest(fold: Fold) -> str:
@@ -274,7 +274,8 @@ def _gang_content(fold: Fold, number: int, queue_numbers: dict[str, int]) -> Gan
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _restored(content: Content, policy: SchedulingPolicy) -> Fold:
+def restored(content: Content, policy: SchedulingPolicy) -> Fold:
+    """Return tables that hold what the content says."""
     fold = Fold(policy)
     fold.position, fold.time_ms = content.position, content.time_ms
     fold.epoch, fold.holder, fold.last_batch = content.epoch, content.holder, content.last_batch
@@ -309,10 +310,10 @@ def _restore_jobs(fold: Fold, content: Content) -> None:
     count = len(columns["state"])
     set_queues = np.array([queue for queue, _ in content.sets], np.int32)
     columns["queue"] = set_queues[columns["job_set"]] if count else np.zeros(0, np.int32)
+    held = np.bincount(columns["queue"], minlength=len(content.queue_names)).tolist()
     for number, name in enumerate(content.queue_names):
         jobs.hold_queue(name)
-        held = int(np.count_nonzero(columns["queue"] == number)) + (name in fold.fleet.queues) - 1
-        jobs.queues.hold_number(number, held)
+        jobs.queues.hold_number(number, held[number] + (name in fold.fleet.queues) - 1)
     _restore_values(jobs.sets, [(content.queue_names[queue], name) for queue, name in content.sets], columns["job_set"])
     _restore_values(jobs.origins, content.origins, columns["origin"])
     shape_numbers = [jobs.hold_shape(kind.shape) for kind in content.kinds]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armada.model.jobs import JOB_ID_LENGTH
-from armada.state.table import NONE, Rows, ensure
+from armada.state.table import NONE, Rows, ensure, grown, zeros
 
 _FIRST_ROWS: Final = 64
 _FIRST_SLOTS: Final = 128
@@ -32,7 +32,7 @@ def open_slots(hashes: NDArray[np.int64], places: Rows, size: int) -> NDArray[np
 
     A slot holds a place plus 1, or 0. All places look for room in step: who finds a slot taken tries the next one.
     """
-    slots = np.zeros(size, np.int32)
+    slots = zeros(size, np.int32)
     wanted = hashes & (size - 1)
     while len(places):
         free = slots[wanted] == 0
@@ -118,8 +118,8 @@ class IdIndex:
             self._odd_ids[row] = id_
             return
         if row >= len(self._packed):
-            more = np.zeros((max(row + 1 - len(self._packed), len(self._packed) // 8), _WIDTH), np.uint8)
-            self._packed = np.concatenate((self._packed, more))
+            more = max(row + 1 - len(self._packed), len(self._packed) // 8)
+            self._packed = grown(self._packed.reshape(-1), (len(self._packed) + more) * _WIDTH).reshape(-1, _WIDTH)
             self._bytes = self._packed.reshape(-1).data
         if self._count + self._marks >= _FULL * len(self._slots):
             self._rebuild()

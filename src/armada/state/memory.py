@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from armada.model.events import Entry, Event, JobsSubmitted, Position, RunsReleased
 from armada.state.ids import open_slots
-from armada.state.table import NONE, ensure
+from armada.state.table import NONE, ensure, zeros
 
 _FIRST_CAPACITY: Final = 1_024
 _SLOTS_PER_ITEM: Final = 2
@@ -85,9 +85,9 @@ class Remembered:
         return self._count
 
     def _allocate(self, capacity: int, text_bytes: int) -> None:
-        self._keys = np.zeros((capacity, 2), np.uint64)
-        self._times = np.zeros(capacity, np.int64)
-        self._texts = np.zeros(capacity, f"S{max(text_bytes, 1)}")
+        self._keys = zeros(2 * capacity, np.uint64).reshape(capacity, 2)
+        self._times = zeros(capacity, np.int64)
+        self._texts = zeros(capacity, f"S{max(text_bytes, 1)}")
         self._text_bytes = text_bytes
         self._words = self._keys.reshape(-1).data
         self._times_ms = self._times.data

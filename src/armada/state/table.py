@@ -5,7 +5,9 @@ the column's name), which is several times faster than indexing an array; whole 
 number means nothing by itself: rows are used again, and no answer of the ledger may depend on them.
 """
 
+from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
@@ -19,6 +21,7 @@ _GROWTH: Final = 1.125
 _DOUBLES_BELOW: Final = 65_536
 _TAIL_LIMIT: Final = 4_096
 _TAIL_LIMIT_MOST: Final = 65_536
+_OWN_MAPPING_BYTES: Final = 1 << 20
 
 Rows = NDArray[np.int32]
 """Row numbers of a table."""
@@ -32,6 +35,25 @@ def ensure(holds: object, otherwise: str) -> None:
     """
     if not holds:
         raise AssertionError(otherwise)
+
+
+def zeros(count: int, dtype: Any) -> NDArray[Any]:
+    """Return an array of zeros; a large one in a mapping of its own.
+
+    What grows leaves its former place behind. The heap would keep such holes for good (a third of a ledger's memory); a
+    mapping goes back to the system. Cells that were never written take no memory either way.
+    """
+    kind = np.dtype(dtype)
+    if count * kind.itemsize < _OWN_MAPPING_BYTES:
+        return np.zeros(count, kind)
+    return np.frombuffer(mmap(-1, count * kind.itemsize, flags=MAP_PRIVATE | MAP_ANONYMOUS), kind)
+
+
+def grown(cells: NDArray[Any], capacity: int) -> NDArray[Any]:
+    """Return a copy with room for this many, filled up with zeros."""
+    larger = zeros(capacity, cells.dtype)
+    larger[: len(cells)] = cells
+    return larger
 
 
 class Table:
@@ -70,8 +92,8 @@ class Table:
         """Make room for this many rows at once."""
         if capacity <= self._capacity:
             return
-        for name, array in self._arrays.items():
-            self._arrays[name] = _grown(array, capacity)
+        for name, cells in self._arrays.items():
+            self._arrays[name] = grown(cells, capacity)
         self._capacity = capacity
         self._bind()
 
@@ -104,7 +126,7 @@ class Table:
         for cells in self._cells:
             cells[row] = 0
         if self._free_count == len(self._free):
-            self._free = _grown(self._free, 2 * len(self._free))
+            self._free = grown(self._free, 2 * len(self._free))
         self._free[self._free_count] = row
         self._free_count += 1
 
@@ -117,12 +139,6 @@ class Table:
         used = np.ones(self.high, np.bool_)
         used[self.free_rows()] = False
         return np.flatnonzero(used).astype(np.int32)
-
-
-def _grown(array: NDArray[Any], capacity: int) -> NDArray[Any]:
-    larger = np.zeros(capacity, array.dtype)
-    larger[: len(array)] = array
-    return larger
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -221,7 +237,7 @@ Keys = Callable[[Rows], tuple[NDArray[np.int64], ...]]
 """Sort keys of rows, most significant first; all ascending, and no two rows have equal keys."""
 
 Place = Callable[[], NDArray[np.int32]]
-"""The column that says in which order a row stands (0: in none, or in a tail)."""
+"""The column that says in which order a row stands (0: in none)."""
 
 
 class Order:
@@ -230,7 +246,7 @@ class Order:
     There is a sorted array of rows and a small unsorted tail. A change marks the row's old place as gone and puts the
     row into the tail; the next reading drops what is gone and merges the tail, in a few passes over plain integers and
     never by sorting all rows again. A row stands in one order at most: the table's column `place` says in which, by the
-    order's `number` (above 0).
+    order's `number` (above 0) where it is among the sorted rows, and less than 0 where it is in the tail.
     """
 
     def __init__(self, number: int, keys: Keys, place: Place) -> None:
@@ -238,32 +254,35 @@ class Order:
         self._keys = keys
         self._place = place
         self._sorted: Rows = np.zeros(0, np.int32)
-        self._tail: dict[int, None] = {}
+        self._tail = array("i")
         self._gone = 0
+        self._waiting = 0
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return len(self._sorted) - self._gone + len(self._tail)
+        return len(self._sorted) - self._gone + self._waiting
 
-    def add(self, row: int) -> None:
+    def add(self, row: int, place: memoryview) -> None:
         """Put in a row that stands in no order; its keys must not change while it is here."""
-        self._tail[row] = None
+        self._tail.append(row)
+        self._waiting += 1
+        place[row] = -self.number
         if len(self._tail) > min(_TAIL_LIMIT + len(self._sorted) // 4, _TAIL_LIMIT_MOST):
             self.rows()
 
     def remove(self, row: int, place: memoryview) -> None:
         """Take out a row that is here, before its keys change."""
         if place[row] == self.number:
-            place[row] = 0
             self._gone += 1
         else:
-            del self._tail[row]
+            self._waiting -= 1
+        place[row] = 0
 
-    def replace(self, rows: Iterable[int]) -> None:
+    def replace(self, rows: Rows) -> None:
         """Start anew with these rows."""
-        self._sorted, self._gone = np.zeros(0, np.int32), 0
-        self._tail = dict.fromkeys(rows)
-        self.rows()
+        self._tail, self._waiting, self._gone = array("i"), 0, 0
+        self._sorted = rows[np.lexsort(self._keys(rows)[::-1])]
+        self._place()[rows] = self.number
 
     def rows(self) -> Rows:
         """Return all rows in order; the array is replaced, never changed, by later changes."""
@@ -272,11 +291,13 @@ class Order:
             self._sorted = self._sorted[place[self._sorted] == self.number]
             self._gone = 0
         if self._tail:
-            fresh = np.fromiter(self._tail, np.int32, len(self._tail))
-            fresh = fresh[np.lexsort(self._keys(fresh)[::-1])]
-            self._sorted = self._merged(fresh)
-            self._tail = {}
-            place[fresh] = self.number
+            fresh = np.unique(np.frombuffer(self._tail, np.int32))
+            fresh = fresh[place[fresh] == -self.number]
+            self._tail, self._waiting = array("i"), 0
+            if len(fresh):
+                fresh = fresh[np.lexsort(self._keys(fresh)[::-1])]
+                self._sorted = self._merged(fresh)
+                place[fresh] = self.number
         return self._sorted
 
     def _merged(self, fresh: Rows) -> Rows:

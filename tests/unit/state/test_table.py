@@ -114,7 +114,7 @@ class Shelf:
     def add(self, order: int, colour: int, size: int) -> None:
         row = self.table.allocate()
         self.table.colour[row], self.table.size[row] = colour, size
-        self.orders[order].add(row)
+        self.orders[order].add(row, self.table.place)
         self.plain[order].add(row)
 
     def remove(self, order: int, choice: int) -> int:
@@ -155,7 +155,7 @@ def test_an_order_is_sorted_whatever_happens_between_readings(changes: list[tupl
             else:
                 shelf.table.colour[row] = colour
                 goal = order if what == "change" else 1 - order
-                shelf.orders[goal].add(row)
+                shelf.orders[goal].add(row, shelf.table.place)
                 shelf.plain[goal].add(row)
     shelf.check(0)
     shelf.check(1)

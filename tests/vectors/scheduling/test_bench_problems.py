@@ -5,13 +5,16 @@ import subprocess
 import sys
 from typing import Any
 
+import msgspec
 import pytest
 
 from armada.cli.problems.reading import read_problem
 from armada.cli.problems.trial import Trial
 from armada.scheduling.decisions import Decisions, check_invariants
 from armada.scheduling.round import schedule
-from tests.benchmarks.round_problems import PROBLEMS
+from tests.benchmarks.rounds.columns import everywhere, ledger_of
+from tests.benchmarks.rounds.pools import POOLS
+from tests.benchmarks.rounds.problems import PROBLEMS
 from tests.shared_folder import recordings
 
 SCALES = {"gangs": 0.05, "distinct": 0.01, "fill": 0.002}
@@ -45,6 +48,19 @@ def test_our_generator_draws_the_recorded_problems(name: str) -> None:
         assert ours["config"][key] == theirs["config"][key], key
     for key in ("id", "executors", "queues", "jobs", "rounds"):
         assert ours[key] == theirs[key], key
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_problem_made_in_columns_is_the_one_that_is_told(name: str) -> None:
+    scale = SCALES.get(name, SMALL)
+    trial = Trial(read_problem(json.dumps(PROBLEMS[name](scale)).encode(), name))
+    trial.begin_round()
+    told, made = trial.snapshot("default"), ledger_of(POOLS[name](scale)).pool_snapshot("default", everywhere())
+    assert made.queues.names == told.queues.names
+    assert len(made.queued.row) > 0
+    # Tokens differ: a problem has rate limits, though none that binds.
+    unlimited = msgspec.structs.replace(told, rules=made.rules, queues=made.queues)
+    assert made.to_bytes() == unlimited.to_bytes()
 
 
 @pytest.mark.parametrize(

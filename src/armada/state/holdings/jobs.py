@@ -202,7 +202,7 @@ class Jobs(Table):
             gang.rows[row] = None
             gang.submitted += 1
         self._counts[shared.queue][_QUEUED] += 1
-        self._orders[shared.queue].add(row)
+        self._orders[shared.queue].add(row, self.place)
         return row
 
     def hold_shared(self, shared: Submission, count: int) -> None:
@@ -257,7 +257,7 @@ class Jobs(Table):
             self._orders[queue].remove(row, self.place)
         self.state[row] = state
         if state == _QUEUED:
-            self._orders[queue].add(row)
+            self._orders[queue].add(row, self.place)
 
     def reprioritise(self, row: int, priority: int) -> None:
         """Give a job that has not ended another priority inside its queue."""
@@ -267,7 +267,7 @@ class Jobs(Table):
         order = self._orders[self.queue[row]]
         order.remove(row, self.place)
         self.priority[row] = priority
-        order.add(row)
+        order.add(row, self.place)
 
     def change(self, row: int, nodes: tuple[str, ...], growth: MemoryGrowth | None, label: str) -> None:
         """Keep a job away from more nodes, and set how its memory has grown where that is given.
@@ -325,10 +325,15 @@ class Jobs(Table):
         for row in np.flatnonzero(gangs != NONE).tolist():
             self.gangs[self.gang[row]].rows[row] = None
         queues, states = self.column("queue"), self.column("state")
-        for queue in range(self.queues.high):
-            here = queues == queue
-            self._counts[queue][:] = np.bincount(states[here], minlength=len(JobState)).tolist()
-            self._orders[queue].replace(np.flatnonzero(here & (states == _QUEUED)).tolist())
+        high = self.queues.high
+        counts = np.bincount(queues * np.int64(len(JobState)) + states, minlength=high * len(JobState))
+        for queue, own in enumerate(counts.reshape(high, len(JobState)).tolist()):
+            self._counts[queue][:] = own
+        queued = np.flatnonzero(states == _QUEUED).astype(np.int32)
+        queued = queued[np.argsort(queues[queued], kind="stable")]
+        ends = np.cumsum(counts.reshape(high, len(JobState))[:, _QUEUED])
+        for order, rows in zip(self._orders, np.split(queued, ends[:-1]), strict=False):  # no queue: one empty piece
+            order.replace(rows)
 
     def validate(self) -> None:
         """Check that ids, chains, gangs, counts, orders and references all tell the same story.

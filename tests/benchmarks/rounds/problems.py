@@ -14,6 +14,8 @@ ROUNDS: Final = 3
 CPUS: Final = (32, 64, 48, 96, 16)
 SMALL_CPUS_M: Final = (250, 500, 1000, 1500, 2000, 3000, 4000, 6000, 8000)
 GANG_SIZES: Final = (8, 16, 64, 128, 512)
+LARGE_GANG: Final = 64
+"""From this size on every member asks for a whole node's accelerators."""
 
 Problem = dict[str, Any]
 
@@ -112,14 +114,19 @@ def problem(
 UNIT: Final = {"cpu": "1", "memory": "1Gi"}
 
 
-def fill(scale: float) -> Problem:
-    """An empty fleet and twice the work it can hold: 200 shapes from 100 queues."""
-    chance = random.Random(1)
+def fill_shapes(chance: random.Random) -> list[dict[str, str]]:
+    """Draw 200 requests."""
     sizes: set[tuple[int, int]] = set()
     while len(sizes) < 200:
         cpu_m = chance.choice([*SMALL_CPUS_M, 250 * chance.randint(1, 64)])
         sizes.add((cpu_m, chance.randint(1, 64)))
-    shapes = [{"cpu": f"{cpu_m}m", "memory": f"{memory}Gi"} for cpu_m, memory in sorted(sizes)]
+    return [{"cpu": f"{cpu_m}m", "memory": f"{memory}Gi"} for cpu_m, memory in sorted(sizes)]
+
+
+def fill(scale: float) -> Problem:
+    """An empty fleet and twice the work it can hold: 200 shapes from 100 queues."""
+    chance = random.Random(1)
+    shapes = fill_shapes(chance)
     queues = [f"q{number:03d}" for number in range(100)]
     made = Submissions()
     for number in range(int(1_000_000 * scale)):
@@ -147,14 +154,20 @@ def steady(scale: float, *, protected: float = 0.0, queue_count: int = 10, name:
     return problem(name, even_fleet(size), queues, made, protected=protected)
 
 
+def distinct_requests(count: int) -> Iterator[dict[str, str]]:
+    """Draw requests of which hardly two are equal."""
+    chance = random.Random(2)
+    for number in range(count):
+        request = {"cpu": f"{250 + number % 8000}m", "memory": f"{1 + number // 8000}Gi"}
+        yield {**request, "ephemeral-storage": str(1 + chance.randint(0, 10**6))}
+
+
 def distinct(scale: float) -> Problem:
     """Jobs of which hardly two are equal; all of them fit."""
-    chance = random.Random(2)
     nodes = mixed_fleet(int(10_000 * scale))
     made = Submissions()
-    for number in range(int(50_000 * scale)):
-        request = {"cpu": f"{250 + number % 8000}m", "memory": f"{1 + number // 8000}Gi"}
-        made.add(f"q{number % 10:02d}", {**request, "ephemeral-storage": str(1 + chance.randint(0, 10**6))})
+    for number, request in enumerate(distinct_requests(int(50_000 * scale))):
+        made.add(f"q{number % 10:02d}", request)
     for one in nodes:
         one["total"]["ephemeral-storage"] = "100Gi"
     return problem("distinct", nodes, [f"q{number:02d}" for number in range(10)], made)
@@ -171,18 +184,20 @@ def preempting(scale: float) -> Problem:
     return problem("preempting", even_fleet(size), [f"q{number}" for number in range(10)], made)
 
 
+def accelerators(size: int) -> list[Problem]:
+    """Nodes of eight accelerators, a hundred to a rack."""
+    total = {"cpu": "96", "memory": "768Gi", "gpu": "8"}
+    return [machine(f"n{number:05d}", dict(total), rack=f"r{number // 100}", zone="z") for number in range(size)]
+
+
 def gangs(scale: float) -> Problem:
     """Gangs of 8 to 512 on a large empty fleet of accelerators."""
     chance = random.Random(3)
-    total = {"cpu": "96", "memory": "768Gi", "gpu": "8"}
-    nodes = [
-        machine(f"n{number:05d}", dict(total), rack=f"r{number // 100}", zone="z")
-        for number in range(int(10_000 * scale))
-    ]
+    nodes = accelerators(int(10_000 * scale))
     made = Submissions()
     for number in range(int(200 * scale) or 1):
         size = chance.choice(GANG_SIZES)
-        request = {"cpu": "12", "memory": "90Gi", "gpu": "1" if size < 64 else "8"}
+        request = {"cpu": "12", "memory": "90Gi", "gpu": "1" if size < LARGE_GANG else "8"}
         made.add(f"q{number % 10}", request, size, gang={"id": f"g{number}", "cardinality": size})
     return problem("gangs", nodes, [f"q{number}" for number in range(10)], made)
 
