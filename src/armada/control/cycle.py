@@ -11,6 +11,7 @@ import msgspec
 
 from armada.control.admitting.admission import Admission
 from armada.control.admitting.eligibility import Eligibility
+from armada.control.ending.reconciliation import Reconciliation
 from armada.control.outcome import Outcome, RoundOrder
 from armada.control.retries import CanRun, Retries
 from armada.control.rounds.cadence import Cadence
@@ -56,12 +57,16 @@ _CHANGES_WHAT_FITS: Final = (
 
 
 class Step(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """What a step asks for: facts to append with `epoch`, or a round to run, or nothing before `wake_at_ms`."""
+    """What a step asks for: facts to append with `epoch`, or a round to run, or nothing before `wake_at_ms`.
+
+    `warnings` are for whoever operates the system, whatever else is asked for.
+    """
 
     sequences: tuple[JobSetEvents, ...] = ()
     epoch: int = 0
     round: RoundOrder | None = None
     wake_at_ms: int | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Leader:
@@ -73,9 +78,11 @@ class Leader:
         self._holder = holder
         self._started_ms = started_ms
         self._gives_up = False
+        self._warnings: tuple[str, ...] = ()
         self.eligibility = Eligibility(policy)
         self._admission = Admission(self.eligibility)
         self._rounds = Rounds(policy, cadence, started_ms)
+        self._reconciliation = Reconciliation(policy, cadence.node_timeout_ms, cadence.schedule_period_ms)
 
     @property
     def reports(self) -> Mapping[str, RoundReport]:
@@ -87,6 +94,7 @@ class Leader:
     def notice(self, entry: Entry, now_ms: int) -> None:
         """Look at an entry that was just folded (its void parts left out)."""
         self._admission.notice(entry)
+        self._reconciliation.notice(entry)
         if any(isinstance(event, _CHANGES_WHAT_FITS) for event in entry.events):
             self._rounds.changed(now_ms)
 
@@ -122,13 +130,18 @@ class Leader:
 
     def step(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> Step:
         """Return the next thing to do."""
+        step = self._due(ledger, heartbeats, now_ms)
+        warnings, self._warnings = self._warnings, ()
+        return msgspec.structs.replace(step, warnings=warnings) if warnings else step
+
+    def _due(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> Step:
         if self._gives_up:
             return Step()
         if ledger.holder != self._holder:
             return self._claim(ledger, now_ms)
-        expired = self._expired(ledger, heartbeats, now_ms)
-        if expired:
-            return Step(sequences=expired, epoch=ledger.epoch)
+        ended = self._expired(ledger, heartbeats, now_ms) or self._reconciled(ledger, now_ms)
+        if ended:
+            return Step(sequences=ended, epoch=ledger.epoch)
         rejected = self._rejected(ledger, heartbeats, now_ms)
         if rejected:
             return Step(sequences=rejected, epoch=ledger.epoch)
@@ -141,6 +154,7 @@ class Leader:
         epoch = ledger.epoch + 1
         claim = LeadershipClaimed(at_ms=now_ms, epoch=epoch, holder=self._holder)
         self._admission.reconsider(ledger)
+        self._reconciliation.begin_again()
         return Step(sequences=(JobSetEvents("", "", (claim,)),), epoch=epoch)
 
     def _expired(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> tuple[JobSetEvents, ...]:
@@ -161,6 +175,12 @@ class Leader:
                 for ended in (each for part in follows for each in part.events if isinstance(each, RunPreempted)):
                     stopped[ended.run_id] = None
         return merged_sequences(sequences)
+
+    def _reconciled(self, ledger: Ledger, now_ms: int) -> tuple[JobSetEvents, ...]:
+        """End the runs whose node is not what it was."""
+        reconciled = self._reconciliation.decide(ledger, self.can_run(ledger), now_ms)
+        self._warnings += reconciled.warnings
+        return reconciled.sequences
 
     def _rejected(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> tuple[JobSetEvents, ...]:
         if not self._admission.has_work(ledger) or self._settles_at_ms(ledger, heartbeats, now_ms) > now_ms:
@@ -183,6 +203,7 @@ class Leader:
     def interrupted(self, ledger: Ledger, now_ms: int) -> None:
         """Begin again after facts could not be appended: nothing that was decided then counts."""
         self._admission.reconsider(ledger)
+        self._reconciliation.begin_again()
         self._rounds.interrupted(now_ms)
 
     def failed_round(self, now_ms: int) -> None:
@@ -199,6 +220,9 @@ class Leader:
         due_ms = self._rounds.due_ms(ledger)
         if due_ms is not None:
             times.append(due_ms)
+        looks_ms = self._reconciliation.due_ms()
+        if looks_ms is not None:
+            times.append(looks_ms)
         if self._admission.has_work(ledger):
             times.append(self._settles_at_ms(ledger, heartbeats, now_ms))
         for executor_id in dict.fromkeys((*ledger.executor_ids(), *ledger.lease_holders())):

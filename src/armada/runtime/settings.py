@@ -52,6 +52,11 @@ class Settings(BaseSettings):
     executor_timeout_ms: int = Field(
         3_600_000, ge=1_000, description="Silence after which an executor's runs are given up."
     )
+    node_timeout_ms: int = Field(
+        600_000,
+        ge=0,
+        description="Time after which the runs of a node are given up that its executor reports no more; 0 is never.",
+    )
     fleet_settle_ms: int = Field(
         2_000, ge=0, description="Time after a new executor's first word in which no job is rejected as unplaceable."
     )

@@ -66,6 +66,8 @@ class LeaderLoop:
             self._news.clear()
             self._look_at_clocks()
             step = self._leader.step(self._replica.ledger, self._roster.heartbeats(), self._replica.now_ms())
+            for warning in step.warnings:
+                self._log.warning(warning)
             if self._leader.leads(self._replica.ledger):
                 self._refusal = None
                 self._claimed.set()

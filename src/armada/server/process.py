@@ -138,6 +138,7 @@ class ControlPlane:
             round_delay_ms=settings.round_delay_ms,
             schedule_period_ms=settings.schedule_period_ms,
             executor_timeout_ms=settings.executor_timeout_ms,
+            node_timeout_ms=settings.node_timeout_ms,
             fleet_settle_ms=settings.fleet_settle_ms,
         )
 

@@ -1,5 +1,7 @@
 """What the leader asks a ledger many times a second: answered from columns, whatever else the ledger holds."""
 
+from collections.abc import Iterable
+
 import msgspec
 import numpy as np
 
@@ -114,11 +116,31 @@ class LeaderQuestions:
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
+    def live_runs_on(self, node_ids: Iterable[str], pools: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Return the ids of live runs on these nodes, of these pools (None: all), in lease order. A pass over runs."""
+        runs = self._runs
+        wanted = np.zeros(runs.nodes.high + 1, np.bool_)
+        wanted[[number for number in map(runs.nodes.find, node_ids) if number != NONE]] = True
+        rows = self._live_runs()
+        rows = rows[wanted[runs.column("node")[rows]]]
+        if pools is not None:
+            rows = rows[np.isin(runs.column("pool")[rows], [runs.pools.find(pool) for pool in pools])]
+        return tuple(runs.run_id(row) for row in runs.in_lease_order(rows.tolist()))
+
+    def nodes_in_use(self) -> tuple[str, ...]:
+        """Return the ids of all nodes with a live run, reported or not. A pass over runs."""
+        numbers = np.unique(self._runs.column("node")[self._live_runs()])
+        return tuple(sorted(self._runs.nodes[number] for number in numbers.tolist()))
+
+    def _live_runs(self) -> Rows:
+        used = self._runs.used_rows()
+        live: Rows = used[self._runs.column("state")[used] < int(RunState.SUCCEEDED)]
+        return live
+
     def active_queues(self) -> dict[str, list[str]]:
         """Return for each pool, in name order, the names of queues with a live run there."""
         runs = self._runs
-        used = runs.used_rows()
-        live = used[runs.column("state")[used] < int(RunState.SUCCEEDED)]
+        live = self._live_runs()
         queues = self._jobs.column("queue")[runs.column("job")[live]]
         pairs = np.unique(np.stack((runs.column("pool")[live], queues), axis=1), axis=0)
         found: dict[str, list[str]] = {}

@@ -1,0 +1,338 @@
+"""Run reconciliation: runs whose node is not what it was when they came to it.
+
+A node may go to another pool, get or lose a reservation, or vanish from its cluster while jobs run on it. Pools that
+ask for it (`experimentalRunReconciliation`) lose such runs before their next round; a run on a vanished node is given
+up in every pool once that node has been gone for the time that settings allow.
+
+A run is looked at when it begins and when its node changes, never without a reason: a fleet where nothing changes
+costs nothing, however many jobs it runs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from armada.control.commands.texts import shortened
+from armada.control.retries import CanRun, Retries, stopped_to_wait, waits_when_preempted
+from armada.control.sequences import merged_sequences
+from armada.model.events import (
+    Entry,
+    ExecutorDeleted,
+    ExecutorReported,
+    Failure,
+    JobFailed,
+    JobPreempted,
+    JobSetEvents,
+    RunFailed,
+    RunLeased,
+    RunPreempted,
+)
+from armada.model.fleet import Node
+from armada.model.jobs import RESERVATION, JobShape
+from armada.model.policy import PoolPolicy, SchedulingPolicy
+from armada.state.ledger import Ledger
+from armada.state.records import JobRecord, RunRecord
+
+KIND: Final = "reconciliation"
+"""The `kind` of failures that say that a node changed under a job."""
+
+_CULPRITS_LISTED: Final = 10
+
+UNRESERVED: Final = "none"
+UNNAMED_RESERVATION: Final = "unspecified"
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """What of a node decides about the runs on it."""
+
+    node_id: str
+    pool: str
+    reservation: str
+
+
+class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be appended, and what an operator should read."""
+
+    sequences: tuple[JobSetEvents, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class _Culprit(msgspec.Struct, frozen=True):
+    """A run that can't stay, and why."""
+
+    run: RunRecord
+    job: JobRecord
+    reason: str
+
+
+def reservation_of(node: Node) -> str:
+    """Return the name of a node's reservation: its taint's value, `unspecified` for an empty one, `none` without."""
+    values = [taint.value for taint in node.taints if taint.key == RESERVATION]
+    return (values[0] or UNNAMED_RESERVATION) if values else UNRESERVED
+
+
+def is_meant_for(shape: JobShape, reservation: str, *, in_doubt: bool) -> bool:
+    """Say if a job is meant for a reservation: it tolerates it by name.
+
+    A job that tolerates any reservation (operator Exists) may be meant for this one: then the answer is `in_doubt`.
+    """
+    found = False
+    for toleration in shape.tolerations:
+        if toleration.key == RESERVATION and toleration.operator == "Exists":
+            found |= in_doubt and reservation != UNRESERVED
+        elif toleration.key == RESERVATION:
+            found |= (toleration.value or UNNAMED_RESERVATION) == reservation
+    return found
+
+
+class Reconciliation:
+    """Which runs have to be looked at, and what becomes of them."""
+
+    def __init__(self, policy: SchedulingPolicy, node_timeout_ms: int, retry_ms: int) -> None:
+        """Begin with all runs to be looked at.
+
+        `node_timeout_ms` is how long a node may be gone before runs on it are given up; 0 means for ever. Where looking
+        at a pool's runs failed, it is tried again after `retry_ms`.
+        """
+        self._policy = policy
+        self._node_timeout_ms = node_timeout_ms
+        self._retry_ms = retry_ms
+        self._strict = frozenset(pool.name for pool in policy.pools if pool.reconciliation is not None)
+        self._looks_at_all = True
+        self._standings: dict[str, dict[str, Standing]] = {}
+        self._changed_nodes: dict[str, None] = {}
+        self._fresh_runs: dict[str, None] = {}
+        self._gone_since_ms: dict[str, int] = {}
+        self._failed_runs: dict[str, None] = {}
+        self._tries_again_ms = 0
+        self.errors: dict[str, str] = {}
+        """Pools whose runs could not be looked at the last time, with why."""
+
+    # -- what happens -------------------------------------------------------------------------------------------------
+
+    def begin_again(self) -> None:
+        """Look at all runs the next time: leadership is new, or what was decided could not be appended."""
+        self._looks_at_all = True
+
+    def notice(self, entry: Entry) -> None:
+        """Remember what an entry that was just folded gives reason to look at."""
+        for event in entry.events:
+            if isinstance(event, RunLeased):
+                if event.pool in self._strict:
+                    self._fresh_runs[event.run_id] = None
+            elif isinstance(event, ExecutorReported):
+                self._reported(event)
+            elif isinstance(event, ExecutorDeleted):
+                # It may come back with its next word; what it leaves behind for good expires with it.
+                self._standings.pop(event.executor_id, None)
+
+    def _reported(self, event: ExecutorReported) -> None:
+        known = self._standings.get(event.executor_id)
+        if known is None:
+            # New, or back after it was deleted: then some of its nodes may not have come back with it.
+            known = self._standings[event.executor_id] = {}
+            self._looks_at_all = True
+        for name in event.gone:
+            before = known.pop(name, None)
+            if before is not None:
+                self._changed_nodes[before.node_id] = None
+        for node in event.nodes:
+            standing = Standing(node.node_id, node.pool, reservation_of(node))
+            if known.get(node.name) != standing:
+                known[node.name] = standing
+                self._changed_nodes[node.node_id] = None
+
+    # -- what is due --------------------------------------------------------------------------------------------------
+
+    def due_ms(self) -> int | None:
+        """Return when to look again though nothing happened; None when nothing is awaited."""
+        times = [self._tries_again_ms] if self._failed_runs else []
+        if self._node_timeout_ms and self._gone_since_ms:
+            times.append(min(self._gone_since_ms.values()) + self._node_timeout_ms)
+        return min(times) if times else None
+
+    def decide(self, ledger: Ledger, can_run: CanRun, now_ms: int) -> Reconciled:
+        """Look at what there is reason to look at, and say what ends. An error stays with its pool: see `errors`."""
+        due_ms = self.due_ms()
+        waits = due_ms is None or due_ms > now_ms
+        if waits and not (self._looks_at_all or self._changed_nodes or self._fresh_runs):
+            return Reconciled()
+        if self._looks_at_all:
+            self._take_stock(ledger)
+        runs = self._runs_to_look_at(ledger)
+        warnings = self._note_gone_nodes(ledger, now_ms)
+        overdue = self._overdue_nodes(now_ms)
+        if overdue:
+            runs.update(dict.fromkeys(ledger.live_runs_on(overdue)))
+        by_pool: dict[str, list[RunRecord]] = {}
+        for run_id in runs:
+            run = ledger.run(run_id)
+            if run is not None and run.is_current and not run.state.is_terminal:
+                by_pool.setdefault(run.pool, []).append(run)
+        self.errors = {}
+        sequences: list[JobSetEvents] = []
+        for pool, line in sorted(by_pool.items()):
+            try:
+                verdicts = _Verdicts(ledger, self._policy, pool, overdue, now_ms)
+                sequences += verdicts.of(line, can_run)
+            except Exception as error:  # noqa: BLE001 - one pool that can't be looked at must not stop the others
+                self.errors[pool] = f"its runs could not be reconciled with their nodes: {error!r}"
+                self._failed_runs.update(dict.fromkeys(run.run_id for run in line))
+                self._tries_again_ms = now_ms + self._retry_ms
+        return Reconciled(sequences=merged_sequences(sequences), warnings=warnings)
+
+    def _take_stock(self, ledger: Ledger) -> None:
+        """Take the fleet as it is, and every node on which something runs as changed."""
+        self._looks_at_all = False
+        self._standings = {
+            executor_id: {node.name: Standing(node.node_id, node.pool, reservation_of(node)) for node in record.nodes}
+            for executor_id, record in ledger.executors.items()
+        }
+        self._changed_nodes = dict.fromkeys(ledger.nodes_in_use())
+
+    def _runs_to_look_at(self, ledger: Ledger) -> dict[str, None]:
+        """Take the runs that there is reason to look at, in lease order: pools that do not ask have none of them."""
+        runs = dict.fromkeys(ledger.live_runs_on(self._changed_nodes, self._strict)) if self._strict else {}
+        runs.update(self._fresh_runs)
+        runs.update(self._failed_runs)
+        self._fresh_runs, self._failed_runs = {}, {}
+        return runs
+
+    def _note_gone_nodes(self, ledger: Ledger, now_ms: int) -> tuple[str, ...]:
+        """Remember since when nodes with runs on them are gone; return a warning for each that has just gone."""
+        before = self._gone_since_ms
+        missing = [node for node in (*before, *self._changed_nodes) if ledger.node(node) is None]
+        self._changed_nodes = {}
+        self._gone_since_ms = {}
+        warnings = []
+        for run_id in ledger.live_runs_on(missing) if missing else ():
+            run = ledger.run(run_id)
+            # Runs of an executor that is not known, or was deleted, expire with it.
+            if run is None or run.node_id in self._gone_since_ms or ledger.executor(run.executor_id) is None:
+                continue
+            self._gone_since_ms[run.node_id] = before.get(run.node_id, now_ms)
+            if run.node_id not in before:
+                warnings.append(
+                    f"node {run.node_name} of executor {run.executor_id} is not reported any more, and jobs run on it"
+                )
+        return tuple(warnings)
+
+    def _overdue_nodes(self, now_ms: int) -> dict[str, None]:
+        """Take the nodes whose time is up: they get it once more if something keeps their runs from ending now."""
+        limit_ms = now_ms - self._node_timeout_ms
+        overdue = {
+            node: None
+            for node, since_ms in self._gone_since_ms.items()
+            if self._node_timeout_ms and since_ms <= limit_ms
+        }
+        self._gone_since_ms.update(dict.fromkeys(overdue, now_ms))
+        return overdue
+
+
+class _Verdicts:
+    """What becomes of a pool's runs whose nodes have changed."""
+
+    def __init__(
+        self, ledger: Ledger, policy: SchedulingPolicy, pool: str, overdue: Mapping[str, None], now_ms: int
+    ) -> None:
+        self._ledger = ledger
+        self._policy = policy
+        self._pool = policy.pool(pool) or PoolPolicy(name=pool)
+        self._overdue = overdue
+        self._now_ms = now_ms
+
+    def of(self, runs: Iterable[RunRecord], can_run: CanRun) -> list[JobSetEvents]:
+        """Return what ends these runs, gangs as a whole."""
+        sequences: list[JobSetEvents] = []
+        preempted: dict[tuple[str, ...], list[_Culprit]] = {}
+        stopped: dict[str, None] = {}
+        retries = Retries(self._policy, can_run)
+        for run in runs:
+            job = self._ledger.job(run.job_id)
+            node = self._ledger.node(run.node_id)
+            reason = "" if job is None else self._vanished(run, job) if node is None else self._fault(run, job, node)
+            if job is None or not reason:
+                continue
+            culprit = _Culprit(run, job, reason)
+            if self._is_preemptible(job) and (node is not None or job.gang is not None):
+                key = ("gang", job.gang.id) if job.gang is not None else ("job", job.job_id)
+                preempted.setdefault((job.queue, *key), []).append(culprit)
+            elif node is None and not (self._pool.reconciliation is not None and job.gang is not None):
+                if run.run_id not in stopped:
+                    follows = self._given_up(culprit, retries)
+                    sequences += follows
+                    ended = (each for part in follows for each in part.events if isinstance(each, RunPreempted))
+                    stopped.update(dict.fromkeys(each.run_id for each in ended))
+            else:
+                sequences.append(self._failed(culprit))
+        for culprits in preempted.values():
+            sequences += self._preempted(culprits)
+        return sequences
+
+    def _is_preemptible(self, job: JobRecord) -> bool:
+        kind = self._policy.priority_class(job.shape.priority_class)
+        return kind is not None and kind.preemptible
+
+    def _vanished(self, run: RunRecord, job: JobRecord) -> str:
+        """Say why a run on a node that is gone ends now; empty when it may go on, or expires with its executor."""
+        at_once = self._pool.reconciliation is not None and job.gang is not None
+        if not (at_once or run.node_id in self._overdue) or self._ledger.executor(run.executor_id) is None:
+            return ""
+        return f"its node {run.node_name} is gone: executor {run.executor_id} does not report it any more"
+
+    def _fault(self, run: RunRecord, job: JobRecord, node: Node) -> str:
+        """Say why a run can't stay on its node; empty when it can."""
+        rules = self._pool.reconciliation
+        if rules is None:
+            return ""
+        if node.pool != run.pool and node.pool not in self._pool.away_pools:
+            return f"its node {run.node_name} is in pool {node.pool} now, and not open to jobs of pool {run.pool}"
+        reservation = reservation_of(node)
+        if rules.reservation_must_match and not is_meant_for(job.shape, reservation, in_doubt=True):
+            return f"the reservation of its node {run.node_name} is {reservation!r} now, which is not the job's"
+        if rules.reservation_must_not_match and is_meant_for(job.shape, reservation, in_doubt=False):
+            return f"its node {run.node_name} has the job's reservation {reservation!r}: the job belongs elsewhere"
+        return ""
+
+    def _given_up(self, culprit: _Culprit, retries: Retries) -> tuple[JobSetEvents, ...]:
+        """End a run of a vanished node; a retry policy may let its job wait again."""
+        run = culprit.run
+        failure = _failure(culprit.reason, "node-gone")
+        fact = RunFailed(at_ms=self._now_ms, job_id=run.job_id, run_id=run.run_id, failure=failure)
+        return (JobSetEvents(run.queue, run.job_set, (fact,)), *retries.after(self._ledger, fact))
+
+    def _failed(self, culprit: _Culprit) -> JobSetEvents:
+        """End a job that can't be preempted."""
+        run = culprit.run
+        failure = _failure(f"The job can't go on: {culprit.reason}", "reconciliation-error")
+        ended = RunFailed(at_ms=self._now_ms, job_id=run.job_id, run_id=run.run_id, failure=failure)
+        return JobSetEvents(
+            run.queue, run.job_set, (ended, JobFailed(at_ms=self._now_ms, job_id=run.job_id, failure=failure))
+        )
+
+    def _preempted(self, culprits: Sequence[_Culprit]) -> Iterable[JobSetEvents]:
+        """Preempt a job, or all active members of its gang because of those that can't stay."""
+        first = culprits[0].job
+        if first.gang is None:
+            yield self._preemption(first, f"Preempted by run reconciliation: {culprits[0].reason}")
+            return
+        listed = "; ".join(f"job {culprit.job.job_id}: {culprit.reason}" for culprit in culprits[:_CULPRITS_LISTED])
+        more = f"; and {len(culprits) - _CULPRITS_LISTED} more" if len(culprits) > _CULPRITS_LISTED else ""
+        reason = f"Preempted by run reconciliation with gang {shortened(first.gang.id)}: {listed}{more}"
+        for job_id in self._ledger.gang_members(first.queue, first.gang.id):
+            member = self._ledger.job(job_id)
+            if member is not None and member.state.is_active:
+                yield self._preemption(member, reason)
+
+    def _preemption(self, job: JobRecord, reason: str) -> JobSetEvents:
+        if waits_when_preempted(self._ledger, job):
+            return JobSetEvents(job.queue, job.job_set, stopped_to_wait(job, reason, "reconciler", self._now_ms))
+        ended = RunPreempted(at_ms=self._now_ms, job_id=job.job_id, run_id=job.run_id, kind="reconciler", reason=reason)
+        failure = Failure(reason=reason, kind="preempted")
+        failed = JobPreempted(at_ms=self._now_ms, job_id=job.job_id, failure=failure)
+        return JobSetEvents(job.queue, job.job_set, (ended, failed))
+
+
+def _failure(reason: str, subcategory: str) -> Failure:
+    return Failure(reason=reason, kind=KIND, category="internal", subcategory=subcategory)
