@@ -108,7 +108,7 @@ async def serving(settings: Settings, *, in_memory: bool = False) -> AsyncIterat
 
 def rules_of(settings: Settings) -> "Rules":
     """Read the rules out of the settings; raises StartupRefused that names what is wrong."""
-    from armada.model.configuration import scheduling_policy
+    from armada.model.configuration import metrics_policy, scheduling_policy
     from armada.model.policy import SchedulingPolicy
     from armada.model.submission import SubmissionPolicy, parse_submission_policy
     from armada.server.process import Rules
@@ -117,6 +117,10 @@ def rules_of(settings: Settings) -> "Rules":
         scheduling = scheduling_policy(settings.scheduling) if settings.scheduling else SchedulingPolicy()
     except InvalidRequest as error:
         raise StartupRefused(f"settings, section scheduling: {error}") from error
+    try:
+        metrics = metrics_policy(settings.metrics)
+    except InvalidRequest as error:
+        raise StartupRefused(f"settings, section metrics: {error}") from error
     section = dict(settings.submission)
     # A class that rounds know may be submitted, unless the operator lists those that may.
     known = dict.fromkeys(
@@ -124,7 +128,7 @@ def rules_of(settings: Settings) -> "Rules":
     )
     section.setdefault("allowedPriorityClassNames", list(known))
     section.setdefault("defaultPriorityClassName", scheduling.default_priority_class)
-    return Rules(submission=parse_submission_policy(section), scheduling=scheduling)
+    return Rules(submission=parse_submission_policy(section), scheduling=scheduling, metrics=metrics)
 
 
 async def _up(settings: Settings, on_ready: OnReady) -> int:

@@ -12,6 +12,7 @@ import msgspec
 from armada.control.admitting.admission import Admission
 from armada.control.admitting.eligibility import Eligibility
 from armada.control.ending.reconciliation import Reconciliation
+from armada.control.measuring.leading import LeaderTally
 from armada.control.outcome import Outcome, RoundOrder
 from armada.control.retries import CanRun, Retries
 from armada.control.rounds.cadence import Cadence
@@ -83,6 +84,8 @@ class Leader:
         self._admission = Admission(self.eligibility)
         self._rounds = Rounds(policy, cadence, started_ms)
         self._reconciliation = Reconciliation(policy, cadence.node_timeout_ms, cadence.schedule_period_ms)
+        self.tally = LeaderTally()
+        """What is measured of this leadership; whoever carries the steps out knows how long they took."""
 
     @property
     def reports(self) -> Mapping[str, RoundReport]:
@@ -121,6 +124,10 @@ class Leader:
             return queue is None or self.eligibility.can_run(queue, shape, job.pools, avoid)
 
         return answer
+
+    def looked_at(self) -> Mapping[str, int]:
+        """Return how many new kinds of jobs were looked at by queue since this was asked last."""
+        return self._admission.looked_at()
 
     def waits_for(self, job: JobRecord) -> str:
         """Say why a queued job has not been admitted to rounds yet; empty when it has."""

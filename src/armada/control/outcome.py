@@ -45,10 +45,14 @@ class RoundOrder(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts to append, and figures of what they do. Only preemptions by fair share count for the limiter."""
+    """Facts to append, and figures of what they do. Only preemptions by fair share count for the limiter.
+
+    `leased_by_kind` counts leases by queue, priority class and name of the method.
+    """
 
     sequences: tuple[JobSetEvents, ...] = ()
     leased_by_queue: dict[str, int] = {}
+    leased_by_kind: dict[tuple[str, str, str], int] = {}
     preempted: int = 0
     preempted_for_share: int = 0
     dropped: int = 0
@@ -79,14 +83,18 @@ def outcome_of(
             preempted += 1
             shared += preemption.kind in {PreemptionKind.FAIR_SHARE, PreemptionKind.GANG}
     leased: dict[str, int] = {}
+    by_kind: dict[tuple[str, str, str], int] = {}
     tolerations = (policy.pool(order.pool) or PoolPolicy(name=order.pool)).default_tolerations
     for lease in leases:
         leased[lease.job.queue] = leased.get(lease.job.queue, 0) + 1
+        key = (lease.job.queue, lease.job.shape.priority_class, lease.decision.method.name.lower())
+        by_kind[key] = by_kind.get(key, 0) + 1
         fact = _leased(lease, order.pool, tolerations, now_ms)
         sequences.append(JobSetEvents(lease.job.queue, lease.job.job_set, (fact,)))
     return Outcome(
         sequences=merged_sequences(sequences),
         leased_by_queue=leased,
+        leased_by_kind=by_kind,
         preempted=preempted,
         preempted_for_share=shared,
         dropped=len(wanted) - len(leases),

@@ -164,6 +164,26 @@ class RetryEngine(msgspec.Struct, frozen=True):
     retries_gangs: bool = False
 
 
+class MetricsPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What the metrics page shows, and how often that is worked out anew.
+
+    `tracked_resources` are those whose use is summed up over time. A job queued for several pools counts as primary in
+    the first of `primary_pools` among them. A preempted run is taken to have saved its work at multiples of each of
+    `checkpoint_intervals_ms`. Nodes name their scalable unit by `scalable_unit_label`, where there is one. `max_labels`
+    bounds the label values of each series that grows with events.
+    """
+
+    refresh_ms: int = 30_000
+    state_reset_ms: int = 12 * 3_600_000
+    tracked_resources: tuple[str, ...] = ("cpu", "memory", "ephemeral-storage", "nvidia.com/gpu")
+    primary_pools: tuple[str, ...] = ()
+    checkpoint_intervals_ms: tuple[int, ...] = ()
+    scalable_unit_label: str = ""
+    shows_nodes: bool = True
+    max_labels: int = 100_000
+    port: int | None = None
+
+
 DEFAULT_CLASSES: Final = (
     PriorityClass(name="armada-default", priority=1000, preemptible=False),
     PriorityClass(name="armada-preemptible", priority=1000, preemptible=True),

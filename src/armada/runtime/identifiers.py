@@ -44,6 +44,11 @@ def batch_id() -> str:
     return secrets.token_hex(12)
 
 
+def host_name() -> str:
+    """Return the name of this machine, or of this pod."""
+    return socket.gethostname()
+
+
 def replica_name() -> str:
     """Name this process among all that may ever share its log."""
-    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+    return f"{host_name()}-{os.getpid()}-{secrets.token_hex(4)}"

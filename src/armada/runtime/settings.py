@@ -77,6 +77,9 @@ class Settings(BaseSettings):
     scheduling: dict[str, Any] = Field(
         default_factory=dict, description="The scheduling policy, by the reference's keys."
     )
+    metrics: dict[str, Any] = Field(
+        default_factory=dict, description="What the metrics page shows, by the reference's keys."
+    )
 
     @classmethod
     def settings_customise_sources(

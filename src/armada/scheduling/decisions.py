@@ -141,7 +141,11 @@ class HeldRoom(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """How a queue stands in the pool. Shares are fractions of the pool; `allocated` is after the round."""
+    """How a queue stands in the pool. Shares are fractions of the pool; `allocated` is after the round.
+
+    Queues take turns, each with one job or gang: `turns` is how many this one had, `first_turn` the number of its first
+    and `last_placing_turn` of the last that placed something, both 0 where there was none.
+    """
 
     name: str
     weight: float
@@ -156,6 +160,10 @@ class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
     demand: tuple[int, ...]
     constrained_demand: tuple[int, ...]
     penalty: tuple[int, ...]
+    penalty_share: float = 0.0
+    turns: int = 0
+    first_turn: int = 0
+    last_placing_turn: int = 0
 
 
 class QueueMarket(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,7 +228,8 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """All that a round decided about one pool. `seed` is the one it ran with.
 
     `evicted` are the running jobs that had to compete for their place again, whether they kept it or not. `held` is
-    room that the round left free on purpose. `market` is there for a pool with a market.
+    room that the round left free on purpose. `market` is there for a pool with a market. `turns` is how often a queue
+    was served.
     """
 
     snapshot: PoolSnapshot
@@ -233,6 +242,7 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     evicted: Rows
     held: HeldRoom
     market: MarketFigures | None = None
+    turns: int = 0
 
     def each_lease(self) -> Iterator[LeaseDecision]:
         """Give the leases one by one."""

@@ -46,6 +46,7 @@ def open_books(snapshot: PoolSnapshot, jobs: Jobs, shapes: Shapes) -> Books:
         placed=np.zeros(width, np.int64),
         round_limit=np.array(rules.round_limit, np.int64),
         preemption_tokens=np.array([rules.preemption_tokens if limited else UNLIMITED], np.float64),
+        turns=np.zeros((len(queues.names) + 1, 3), np.int64),
         nothing=np.zeros(width, np.int64),
     )
     enter_running(jobs, shapes, books)
@@ -116,6 +117,10 @@ def queue_figures(snapshot: PoolSnapshot, books: Books, shares: Shares) -> tuple
             demand=tuple(shares.demand[index].tolist()),
             constrained_demand=tuple(shares.constrained_demand[index].tolist()),
             penalty=tuple(queues.penalty[index].tolist()),
+            penalty_share=part(queues.penalty[index]),
+            turns=int(books.turns[index, 0]),
+            first_turn=int(books.turns[index, 1]),
+            last_placing_turn=int(books.turns[index, 2]),
         )
         for index, name in enumerate(queues.names)
     )

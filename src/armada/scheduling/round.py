@@ -78,6 +78,7 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -
         termination=Termination(ended),
         evicted=_evicted(snapshot, evicted, again),
         held=_held(snapshot, board),
+        turns=int(board.books.turns[-1, 0]),
     )
 
 

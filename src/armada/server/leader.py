@@ -65,9 +65,7 @@ class LeaderLoop:
         while True:
             self._news.clear()
             self._look_at_clocks()
-            step = self._leader.step(self._replica.ledger, self._roster.heartbeats(), self._replica.now_ms())
-            for warning in step.warnings:
-                self._log.warning(warning)
+            step = self._step()
             if self._leader.leads(self._replica.ledger):
                 self._refusal = None
                 self._claimed.set()
@@ -87,6 +85,16 @@ class LeaderLoop:
                 self._leader.interrupted(self._replica.ledger, self._replica.now_ms())
                 await asyncio.sleep(wait_s)
 
+    def _step(self) -> Step:
+        """Ask what is due, say what is odd; note how long it took where new kinds of jobs were looked at on the way."""
+        started = time.perf_counter()
+        step = self._leader.step(self._replica.ledger, self._roster.heartbeats(), self._replica.now_ms())
+        if looked_at := self._leader.looked_at():
+            self._leader.tally.checked(looked_at, _ms_since(started))
+        for warning in step.warnings:
+            self._log.warning(warning)
+        return step
+
     def _look_at_clocks(self) -> None:
         """Give executors time to call after the clock has jumped: silence is measured by it."""
         wall_ms, steady_s = self._replica.now_ms(), time.monotonic()
@@ -99,7 +107,9 @@ class LeaderLoop:
 
     async def _carry_out(self, step: Step) -> None:
         if step.sequences:
+            started = time.perf_counter()
             await self._replica.append(step.sequences, epoch=step.epoch)
+            self._leader.tally.reconciled(_ms_since(started))
         elif step.round is not None:
             await self._decide(step.round, step.epoch)
         else:
@@ -120,10 +130,12 @@ class LeaderLoop:
             decisions: Decisions = await loop.run_in_executor(self._rounds, schedule, order.snapshot, order.seed)
         except Exception:  # noqa: BLE001 - one pool that can't be decided must not stop the others
             self._log.exception("a round failed", pool=order.pool)
+            self._leader.tally.failed(order.pool)
             self._leader.failed_round(self._replica.now_ms())
             return
         seconds = time.perf_counter() - started
         self._metrics.round_seconds.labels(order.pool).observe(seconds)
+        self._leader.tally.decided(order.pool, decisions.termination.name.lower(), seconds * 1_000)
         outcome = self._leader.finish(self._replica.ledger, order, decisions, self._replica.now_ms())
         leased = sum(outcome.leased_by_queue.values())
         if leased or outcome.preempted:
@@ -139,3 +151,8 @@ class LeaderLoop:
             )
         if outcome.sequences:
             await self._replica.append(outcome.sequences, epoch=epoch)
+        self._leader.tally.stored(order.pool, outcome.leased_by_kind, _ms_since(started))
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1_000

@@ -1,7 +1,7 @@
 """The plain HTTP pages of a process (its health, its metrics), and ports to serve them on."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from armada.model.errors import StartupRefused
@@ -28,11 +28,19 @@ def health_application(unhealthy: Callable[[], str]) -> Application:
     return Starlette(routes=[Route("/health", health, methods=methods)])
 
 
-def metrics_application(registry: Any) -> Application:
-    """Return the page `/metrics` for a registry."""
-    from prometheus_client import make_asgi_app
+def metrics_application(text: Callable[[bool], Awaitable[bytes]], content_type: str) -> Application:
+    """Return the page `/metrics`; `text` makes its content, packed by gzip where it is told so."""
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
 
-    return make_asgi_app(registry)
+    async def metrics(request: Request) -> Response:
+        packed = "gzip" in request.headers.get("accept-encoding", "")
+        headers = {"Content-Encoding": "gzip"} if packed else {}
+        return Response(await text(packed), headers=headers, media_type=content_type)
+
+    return Starlette(routes=[Route(path, metrics) for path in ("/metrics", "/metrics/", "/")])
 
 
 class Page:

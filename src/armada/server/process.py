@@ -15,9 +15,10 @@ from armada.control.reports import Reports
 from armada.control.rounds.cadence import Cadence
 from armada.eventlog.port import EventLog
 from armada.model.errors import CorruptEntry, StartupRefused
-from armada.model.policy import SchedulingPolicy
+from armada.model.policy import MetricsPolicy, SchedulingPolicy
 from armada.model.submission import SubmissionPolicy
-from armada.runtime.identifiers import JobIds, replica_name
+from armada.runtime.exposition import TEXT_TYPE
+from armada.runtime.identifiers import JobIds, host_name, replica_name
 from armada.runtime.settings import Settings
 from armada.runtime.supervision import Supervisor
 from armada.runtime.telemetry import Log, Metrics
@@ -26,6 +27,7 @@ from armada.server.agents import AgentLink, Agents, ExecutorApiService
 from armada.server.authentication import Authenticator, refuse_open_doors
 from armada.server.following import Followers
 from armada.server.leader import LeaderLoop
+from armada.server.measuring.metrics_page import MetricsPage
 from armada.server.operating.executors import ExecutorService, NodeService
 from armada.server.operating.retries import RetryPolicyService
 from armada.server.pages import Page, address_text, health_application, metrics_application, port_refused
@@ -49,10 +51,11 @@ _GRACE_S: Final = 1.0
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """What the control plane decides by."""
+    """What the control plane decides by, and what it shows of itself."""
 
     submission: SubmissionPolicy
     scheduling: SchedulingPolicy
+    metrics: MetricsPolicy = MetricsPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,8 @@ class ControlPlane:
         leading = LeaderLoop(
             self.replica, self._leader, self._roster, rounds=self._rounds, metrics=self.metrics, log=self._log
         )
+        self._page = MetricsPage(self.replica, self._leader, host_name(), self.metrics.registry)
+        self._supervisor.at_stop("metrics page", self._page.close)
         checkpoints = Checkpoints(
             self.replica,
             entries=self._settings.checkpoint_entries,
@@ -177,12 +182,18 @@ class ControlPlane:
         await self._serve_grpc(read_output)
         for name, application, port in (
             ("http", health_application(self._unhealthy), self._settings.http_port),
-            ("metrics", metrics_application(self.metrics.registry), self._settings.metrics_port),
+            ("metrics", metrics_application(self._page.content, TEXT_TYPE), self._metrics_port()),
         ):
             page = Page(name, application)
             await page.open(self._settings.host, port)
             self._supervisor.at_stop(name, page.close)
             self.addresses[name] = page.address
+
+    def _metrics_port(self) -> int:
+        """The port of the process's own settings, else that of the section `metrics`, as the reference has it."""
+        port = self._rules.metrics.port
+        is_set = "metrics_port" in self._settings.model_fields_set
+        return self._settings.metrics_port if is_set or port is None else port
 
     def _unhealthy(self) -> str:
         return "" if self._leads else "the log is being read"

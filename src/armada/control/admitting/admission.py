@@ -36,6 +36,7 @@ class Admission:
         self._waiting: dict[_Kind | _Gang, str] = {}
         self._fleet_version = -1
         self._queues_changed = False
+        self._looked_at: dict[str, int] = {}
 
     def notice(self, entry: Entry) -> None:
         """Remember what an entry (its void parts left out) brings to look at."""
@@ -66,6 +67,11 @@ class Admission:
         """Say why a job has not been admitted to rounds; empty when it has."""
         return self._waiting.get(_Gang(queue, gang_id) if gang_id else _Kind(queue, shape, pools), "")
 
+    def looked_at(self) -> dict[str, int]:
+        """Return how many kinds were looked at by queue since this was asked last."""
+        found, self._looked_at = self._looked_at, {}
+        return found
+
     def decide(self, ledger: Ledger, now_ms: int) -> tuple[JobSetEvents, ...]:
         """Look at everything new, and at what waits if the fleet or a queue has changed; return the rejections."""
         pending = dict.fromkeys(self._new)
@@ -83,6 +89,7 @@ class Admission:
             if queue.cordoned:
                 self._waiting[key] = f"queue {key.queue} is cordoned"
                 continue
+            self._looked_at[key.queue] = self._looked_at.get(key.queue, 0) + 1
             if isinstance(key, _Kind):
                 verdict = self._eligibility.judge(queue, key.shape, key.pools)
             else:

@@ -17,6 +17,8 @@ class Books(NamedTuple):
     """The queues' accounts. `held` [Q, R], `held_in_class` [Q, C, R] and `all_held` [R] change with every placement.
 
     `budget` [Q] is the demand-capped share over the weight. `tokens` [Q] and `pool_tokens` [1] shrink with new jobs.
+    `turns` [Q + 1, 3] has of each queue how many turns it had in the draw, the number of its first one, and that of the
+    last that placed something (0: none); its last row begins with the number of all turns so far.
     """
 
     total: Amounts
@@ -36,6 +38,7 @@ class Books(NamedTuple):
     placed: Amounts
     round_limit: Amounts
     preemption_tokens: Floats
+    turns: Amounts
     nothing: Amounts
 
 
@@ -69,6 +72,18 @@ def enter(books: Books, queue: int, class_row: int, amounts: Amounts, sign: int)
         books.held[queue, resource] += sign * amounts[resource]
         books.held_in_class[queue, class_row, resource] += sign * amounts[resource]
         books.all_held[resource] += sign * amounts[resource]
+
+
+@part
+def note_turn(books: Books, queue: int, is_placed: bool) -> None:
+    """Count a turn of a queue, and note its number where it is the queue's first, or placed something."""
+    turn = books.turns[-1, 0] + 1
+    books.turns[-1, 0] = turn
+    books.turns[queue, 0] += 1
+    if books.turns[queue, 1] == 0:
+        books.turns[queue, 1] = turn
+    if is_placed:
+        books.turns[queue, 2] = turn
 
 
 @part

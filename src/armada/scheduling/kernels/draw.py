@@ -1,7 +1,7 @@
 """The draw: one pass over the queues, serving the one whose turn it is until nothing is left."""
 
 from armada.scheduling.kernels import codes
-from armada.scheduling.kernels.books import Books, enter, exceeds
+from armada.scheduling.kernels.books import Books, enter, exceeds, note_turn
 from armada.scheduling.kernels.compiled import kernel, part, woven
 from armada.scheduling.kernels.gangs import GAVE_WAY, Placing, place_gang
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
@@ -169,6 +169,7 @@ def draw(
             heapify(books, streams)
         queue = streams.heap[0]
         reason = serve(jobs, shapes, nodes, gangs, victims, books, streams, placing, holds, floating, queue)
+        note_turn(books, queue, reason == codes.NOT_CONSIDERED)
         if reason == codes.ROUND_LIMIT:
             only_back, ended = True, codes.MAX_RESOURCES
         elif reason == codes.GLOBAL_RATE:

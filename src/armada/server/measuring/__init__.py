@@ -1,0 +1,1 @@
+"""The metrics page: asks those who know what they know, and writes it down."""

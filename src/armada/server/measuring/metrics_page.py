@@ -1,0 +1,83 @@
+"""The text of the metrics page, made when somebody asks: nothing here runs while nobody does."""
+
+import asyncio
+import gzip
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+
+from armada.control.cycle import Leader
+from armada.control.measuring.leading import leader_status
+from armada.control.measuring.rounds import round_families
+from armada.control.measuring.series import Family
+from armada.runtime.exposition import TextPage
+from armada.server.replica import Replica
+
+_LIGHT: Final = 1
+"""Level of gzip: the page is repetitive, and a higher one costs more than it saves."""
+
+
+class MetricsPage:
+    """What this replica measures. Only a leader shows more than its own process and that it leads or not."""
+
+    def __init__(self, replica: Replica, leader: Leader, name: str, registry: CollectorRegistry) -> None:
+        self._replica = replica
+        self._leader = leader
+        self._name = name
+        self._registry = registry
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metrics")
+        self._making = asyncio.Lock()
+        self._made = b""
+        self._begun_s = 0.0
+
+    async def content(self, packed: bool) -> bytes:  # noqa: FBT001 - the page's application passes it on
+        """Return the page. Who asks while it is being made for others gets the next one, made once for all of them."""
+        asked_s = time.monotonic()
+        async with self._making:
+            if self._begun_s < asked_s:
+                self._begun_s = time.monotonic()
+                self._made = await self._make()
+            made = self._made
+        return await self._apart(lambda: gzip.compress(made, _LIGHT)) if packed else made
+
+    async def close(self) -> None:
+        """Make no more pages."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _apart(self, make: Callable[[], bytes]) -> bytes:
+        """Do something long in the page's own thread: others may have filled the common ones while they wait for us."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, make)
+
+    async def _make(self) -> bytes:
+        leads = self._leader.leads(self._replica.ledger)
+        families = [leader_status(self._name, leads=leads)]
+        if leads:
+            families += self._leader.tally.families()
+        reports = dict(self._leader.reports) if leads else {}
+        own = generate_latest(self._registry)
+
+        def written() -> bytes:
+            # Reports of rounds never change, so that another thread may take its time with them.
+            return own + written_text([*families, *round_families(reports)]).encode()
+
+        return await self._apart(written)
+
+
+def written_text(families: Iterable[Family]) -> str:
+    """Write families in the text form; those without any value are left out."""
+    page = TextPage()
+    for family in families:
+        series = family.series
+        if not (family.samples or family.distributions):
+            continue
+        page.begin(series.name, series.kind, series.meaning)
+        for place, (values, value) in enumerate(family.samples):
+            names = series.labels + family.free[place] if family.free else series.labels
+            page.sample(series.name, names, values, value)
+        for values, distribution in family.distributions:
+            page.histogram(series.name, series.labels, values, series.edges, distribution.counts, distribution.total)
+    return page.text()

@@ -1,0 +1,81 @@
+"""The metrics page of a running control plane, as a scraper sees it."""
+
+import asyncio
+import gzip
+import urllib.request
+from pathlib import Path
+
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.integration.plane import Executor, Plane, item, plane
+
+
+async def scrape(here: Plane, **headers: str) -> str:
+    """The page as text."""
+
+    def read() -> str:
+        request = urllib.request.Request(f"http://{here.running.addresses['metrics']}/metrics", headers=headers)
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - the scheme is written above
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            content = answer.read()
+            return (gzip.decompress(content) if answer.headers["Content-Encoding"] == "gzip" else content).decode()
+
+    return await asyncio.to_thread(read)
+
+
+def families(page: str) -> dict[str, Metric]:
+    """The page's series by name."""
+    return {family.name: family for family in text_string_to_metric_families(page)}
+
+
+def value(page: str, name: str, **labels: str) -> float:
+    """The one sample of a series with these labels."""
+    samples = [sample for sample in families(page)[name].samples if labels.items() <= sample.labels.items()]
+    assert len(samples) == 1, samples
+    return float(samples[0].value)
+
+
+async def test_a_leader_shows_its_rounds(tmp_path: Path) -> None:
+    async with plane(tmp_path) as here:
+        executor = Executor(here.running, "east")
+        await executor.exchange()
+        await here.client.send(*[item()] * 2)
+        await executor.take(2)
+        page = await scrape(here)
+        assert value(page, "armada_scheduler_leader_status") == 1
+        assert value(page, "armada_scheduler_scheduled_jobs", queue="qa", type="free_room") == 2
+        assert value(page, "armada_scheduler_node_pool_size", pool="default") == 1
+        assert value(page, "armada_scheduler_queue_weight", pool="default", queue="qa") == 1
+        assert "# TYPE armada_scheduler_scheduled_jobs counter" in page
+        assert "armada_scheduler_scheduled_jobs{" in page
+        checks = families(page)["armada_scheduler_submit_check_times"]
+        assert [sample.value for sample in checks.samples if sample.name.endswith("_count")] == [1]
+
+
+async def test_a_scraper_that_prefers_openmetrics_gets_the_same_names(tmp_path: Path) -> None:
+    async with plane(tmp_path) as here:
+        plain = await scrape(here)
+        page = await scrape(here, Accept="application/openmetrics-text;version=1.0.0", **{"Accept-Encoding": "gzip"})
+        assert families(page).keys() == families(plain).keys()
+
+
+async def test_who_lost_the_lead_shows_nothing_of_it(tmp_path: Path) -> None:
+    async with plane(tmp_path) as here:
+        executor = Executor(here.running, "east")
+        await executor.exchange()
+        await here.client.send(item())
+        await executor.take(1)
+        assert "armada_scheduler_fair_share" in await scrape(here)
+        here.running.control_plane._leader.deposed()
+        page = await scrape(here)
+        shown = [name for name in families(page) if name.startswith("armada_scheduler_")]
+        assert shown == ["armada_scheduler_leader_status"]
+        assert value(page, "armada_scheduler_leader_status") == 0
+
+
+async def test_many_scrapers_at_once_are_all_answered(tmp_path: Path) -> None:
+    async with plane(tmp_path) as here:
+        await here.client.send(item())
+        pages = await asyncio.gather(*[scrape(here) for _ in range(50)])
+        assert all(value(page, "armada_scheduler_leader_status") == 1 for page in pages)
