@@ -66,7 +66,7 @@ class Retries:
             failure = fact.failure if isinstance(fact, RunFailed) else _EXPIRED
             policy = self._asked(ledger, job)
             if policy is None:
-                follows = JobFailed(at_ms=fact.at_ms, job_id=job.job_id, failure=failure)
+                follows = self._unasked(ledger, job, failure, fact.at_ms)
             else:
                 may_change = isinstance(fact, RunFailed)
                 follows = self._by_policy(ledger, policy, (job, run), (failure, fact.at_ms), may_change=may_change)
@@ -86,13 +86,26 @@ class Retries:
 
     def _asked(self, ledger: Ledger, job: JobRecord) -> RetryPolicy | None:
         """Return the policy that decides about a job; None when none does."""
-        engine, queue = self._policy.retries, ledger.queues.get(job.queue)
-        if not engine.enabled or self._fails_fast(ledger, job):
+        if self._fails_fast(ledger, job) or (job.gang is not None and not self._takes_gangs):
             return None
-        if job.gang is not None and not self._takes_gangs:
+        return self._named(ledger, job)
+
+    def _named(self, ledger: Ledger, job: JobRecord) -> RetryPolicy | None:
+        """Return the policy of a job's queue, else the default one; None while policies are off."""
+        engine, queue = self._policy.retries, ledger.queues.get(job.queue)
+        if not engine.enabled:
             return None
         named = queue.retry_policies if queue is not None else ()
         return ledger.retry_policies.get(named[0] if named else engine.default_policy)
+
+    def _unasked(self, ledger: Ledger, job: JobRecord, failure: Failure, at_ms: int) -> JobFailed:
+        """The end of a job that no policy decided about; where there is one that leaves gangs alone, it says so."""
+        policy = self._named(ledger, job) if job.gang is not None and not self._takes_gangs else None
+        if policy is None:
+            return JobFailed(at_ms=at_ms, job_id=job.job_id, failure=failure)
+        return JobFailed(
+            at_ms=at_ms, job_id=job.job_id, failure=failure, policy=policy.name, decision=Answer.GANG_SKIPPED.value
+        )
 
     def _by_policy(
         self,
@@ -124,7 +137,10 @@ class Retries:
                 )
             why = "with what the retry changes about it, the job fits no node any more"
             decided = Ruling(Answer.UNSCHEDULABLE, why)
-        return JobFailed(at_ms=at_ms, job_id=job.job_id, failure=_refused(policy, decided, failure))
+        refused = _refused(policy, decided, failure)
+        return JobFailed(
+            at_ms=at_ms, job_id=job.job_id, failure=refused, policy=policy.name, decision=decided.answer.value
+        )
 
     def _label(self, ledger: Ledger, run: RunRecord) -> str:
         """Return the name by which jobs can be told to avoid the node of a run."""

@@ -18,6 +18,8 @@ class Answer(enum.StrEnum):
     POLICY_LIMIT = "fail_policy_limit"
     RETRY = "retry"
     UNSCHEDULABLE = "retry_unschedulable"
+    GANG_SKIPPED = "gang_skipped"
+    """The policy was not asked: it leaves gangs alone."""
 
 
 class Ruling(msgspec.Struct, frozen=True):

@@ -120,9 +120,11 @@ class JobSucceeded(_JobFact, frozen=True, kw_only=True):
 
 
 class JobFailed(_JobFact, frozen=True, kw_only=True):
-    """The job ended badly."""
+    """The job ended badly. `decision` is what the retry policy `policy` said to that, where one was asked."""
 
     failure: Failure
+    policy: str = ""
+    decision: str = ""
 
 
 class JobPreempted(_JobFact, frozen=True, kw_only=True):

@@ -114,7 +114,9 @@ class ControlPlane:
         leading = LeaderLoop(
             self.replica, self._leader, self._roster, rounds=self._rounds, metrics=self.metrics, log=self._log
         )
-        self._page = MetricsPage(self.replica, self._leader, host_name(), self.metrics.registry)
+        self._page = MetricsPage(
+            self.replica, self._leader, self._rules.metrics, name=host_name(), registry=self.metrics.registry
+        )
         self._supervisor.at_stop("metrics page", self._page.close)
         checkpoints = Checkpoints(
             self.replica,

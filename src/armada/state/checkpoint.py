@@ -39,7 +39,7 @@ _NOTHING_REMEMBERED: Final = RememberedColumns(b"", b"", ())
 
 _JOB_COLUMNS: Final = (
     "state", "flags", "runs_leased", "runs_attempted", "runs_failed", "spec_index", "spec_position", "priority",
-    "submitted_ms", "sequence",
+    "submitted_ms", "queued_ms", "sequence",
 )  # fmt: skip
 _RUN_COLUMNS: Final = (
     "state", "attempt", "priority", "leased_ms", "pending_ms", "started_ms", "ended_ms", "sequence",
@@ -307,6 +307,7 @@ def _restore_values(interner: Interner[Any], values: Sequence[object], cells: ND
 def _restore_jobs(fold: Fold, content: Content) -> None:
     jobs = fold.jobs
     columns = _unpacked(jobs, content.jobs)
+    columns.setdefault("queued_ms", columns["submitted_ms"])  # older checkpoints don't have it
     count = len(columns["state"])
     set_queues = np.array([queue for queue, _ in content.sets], np.int32)
     columns["queue"] = set_queues[columns["job_set"]] if count else np.zeros(0, np.int32)

@@ -19,6 +19,7 @@ from armada.state.holdings.fleet import Fleet
 from armada.state.holdings.jobs import CANCEL_REQUESTED, PREEMPT_REQUESTED, JobOrigin, Jobs, Submission
 from armada.state.holdings.runs import Runs
 from armada.state.holdings.short_jobs import ShortJobs
+from armada.state.holdings.witness import Witness
 from armada.state.memory import WHOLE_ENTRY, Remembered, Voids, fingerprint
 from armada.state.table import NONE
 
@@ -62,6 +63,7 @@ class Fold:
         self.epoch = 0
         self.holder = ""
         self.node_id_label = policy.node_id_label
+        self.witness: Witness | None = None
         self._class_priorities = {kind.name: min(kind.priority, _INT32_MAX) for kind in policy.priority_classes}
         self._default_priority = self._class_priorities[policy.default_priority_class]
         self._queue = self._job_set = ""
@@ -116,11 +118,14 @@ class Fold:
         self._entry_epoch = entry.epoch
         self._queue, self._job_set = entry.queue, entry.job_set
         self._set = self.jobs.sets.find((entry.queue, entry.job_set))
-        changes = self._changes
+        changes, witness = self._changes, self.witness
         for index, event in enumerate(entry.events):
             self._index = index
+            noted = witness.before(self.jobs, self.runs, event) if witness is not None else None
             if not changes[type(event)](event):
                 self.voids.add(entry.position, index, NONE)
+            elif witness is not None and noted is not None:
+                witness.after(self.jobs, noted)
 
     def _admits_entry(self, entry: Entry) -> bool:
         """Say if an entry counts: it repeats no batch, and its epoch is the current one, or none."""
@@ -268,6 +273,7 @@ class Fold:
         self.jobs.flags[row] &= ~PREEMPT_REQUESTED
         self.jobs.change(row, event.avoid_nodes, event.growth, self.node_id_label)
         self.jobs.move(row, _QUEUED)
+        self.jobs.queued_ms[row] = max(saturated(event.at_ms), self.jobs.submitted_ms[row])
         self._settle(row)
         return True
 

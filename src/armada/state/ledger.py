@@ -19,6 +19,7 @@ from armada.state.fold import Fold
 from armada.state.holdings.gangs import GangRows
 from armada.state.holdings.jobs import CANCEL_REQUESTED, PREEMPT_REQUESTED
 from armada.state.holdings.runs import Extras
+from armada.state.holdings.witness import Witness
 from armada.state.memory import fingerprint, without
 from armada.state.pools import Circumstances, PoolReader
 from armada.state.questions import LeaderQuestions
@@ -57,6 +58,10 @@ class Ledger(LeaderQuestions):
     def apply(self, entry: Entry) -> None:
         """Fold an entry. One at or below `position` is known already; what does not fit is void."""
         self._fold.apply(entry)
+
+    def show_to(self, witness: Witness) -> None:
+        """Have a witness told of every fact from now on."""
+        self._fold.witness = witness
 
     # -- the log ------------------------------------------------------------------------------------------------------
 

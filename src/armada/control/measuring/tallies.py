@@ -1,4 +1,7 @@
-"""Counters and histograms that grow as things happen, with a bound on the number of label values."""
+"""Counters and histograms that grow as things happen, with a bound on the number of label values.
+
+One thread makes them grow; another may read them meanwhile, because what is read is copied in one step.
+"""
 
 from bisect import bisect_left
 from typing import Final
@@ -59,5 +62,9 @@ class Distributions:
 
     def family(self) -> Family:
         """Return all values as they are now."""
-        found = [(labels, Distribution(tuple(counts), self._totals[labels])) for labels, counts in self._counts.items()]
+        found = [
+            (labels, Distribution(tuple(counts), self._totals[labels]))
+            for labels, counts in list(self._counts.items())
+            if labels in self._totals
+        ]
         return Family(series=self._series, distributions=found)

@@ -14,6 +14,8 @@ from armada.control.cycle import Leader
 from armada.control.measuring.leading import leader_status
 from armada.control.measuring.rounds import round_families
 from armada.control.measuring.series import Family
+from armada.control.measuring.transitions import Transitions
+from armada.model.policy import MetricsPolicy
 from armada.runtime.exposition import TextPage
 from armada.server.replica import Replica
 
@@ -24,9 +26,15 @@ _LIGHT: Final = 1
 class MetricsPage:
     """What this replica measures. Only a leader shows more than its own process and that it leads or not."""
 
-    def __init__(self, replica: Replica, leader: Leader, name: str, registry: CollectorRegistry) -> None:
+    def __init__(
+        self, replica: Replica, leader: Leader, policy: MetricsPolicy, *, name: str, registry: CollectorRegistry
+    ) -> None:
         self._replica = replica
         self._leader = leader
+        self._policy = policy
+        self._transitions = Transitions(policy)
+        self._counts_since_ms = replica.now_ms()
+        replica.ledger.show_to(self._transitions)
         self._name = name
         self._registry = registry
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metrics")
@@ -54,15 +62,18 @@ class MetricsPage:
 
     async def _make(self) -> bytes:
         leads = self._leader.leads(self._replica.ledger)
-        families = [leader_status(self._name, leads=leads)]
-        if leads:
-            families += self._leader.tally.families()
-        reports = dict(self._leader.reports) if leads else {}
+        if self._replica.now_ms() - self._counts_since_ms >= self._policy.state_reset_ms:
+            self._transitions.forget()
+            self._counts_since_ms = self._replica.now_ms()
+        reports = dict(self._leader.reports)
         own = generate_latest(self._registry)
 
         def written() -> bytes:
-            # Reports of rounds never change, so that another thread may take its time with them.
-            return own + written_text([*families, *round_families(reports)]).encode()
+            families = [leader_status(self._name, leads=leads)]
+            if leads:
+                # Reports of rounds never change, so that another thread may take its time with them.
+                families += [*self._leader.tally.families(), *round_families(reports), *self._transitions.families()]
+            return own + written_text(families).encode()
 
         return await self._apart(written)
 

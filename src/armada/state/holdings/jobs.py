@@ -84,6 +84,7 @@ class Jobs(Table):
         "spec_position": np.int64,
         "priority": np.int64,
         "submitted_ms": np.int64,
+        "queued_ms": np.int64,
         "sequence": np.int64,
     }
 
@@ -106,6 +107,7 @@ class Jobs(Table):
     spec_position: memoryview
     priority: memoryview
     submitted_ms: memoryview
+    queued_ms: memoryview
     sequence: memoryview
 
     def __init__(self) -> None:
@@ -192,7 +194,7 @@ class Jobs(Table):
         self.class_priority[row] = shared.class_priority
         self.spec_position[row] = shared.position
         self.spec_index[row] = shared.index
-        self.submitted_ms[row] = shared.at_ms
+        self.submitted_ms[row] = self.queued_ms[row] = shared.at_ms
         self.priority[row] = saturated(job.priority)
         self.run[row] = NONE
         self.sequence[row] = self.next_sequence
