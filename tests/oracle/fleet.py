@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from armada.model.policy import PoolPolicy
 from tests.oracle.limits import Limiters
 from tests.oracle.market import ideal_problem
 from tests.oracle.problem import Problem, read_problem
@@ -18,12 +19,14 @@ def decide(values: dict[str, Any], defects: frozenset[str] = frozenset()) -> lis
     problem = read_problem(values)
     limiters = Limiters.of(problem)
     answers = []
+    optimised: dict[str, float] = {}
     for number in range(problem.rounds):
         problem.begin_round(number)
         limiters.refill(problem.now_s)
         answer = {}
         for pool in problem.policy.pools:
-            decided = PoolRound(problem, pool, limiters, defects)
+            due = _optimises(pool, optimised, problem.now_s)
+            decided = PoolRound(problem, pool, limiters, defects, optimises=due)
             outcome = decided.run()
             answer[pool.name] = _answer(problem, decided.at, outcome)
             if decided.market is not None:
@@ -31,6 +34,16 @@ def decide(values: dict[str, Any], defects: frozenset[str] = frozenset()) -> lis
             _apply(problem, pool.name, outcome)
         answers.append(answer)
     return answers
+
+
+def _optimises(pool: PoolPolicy, optimised: dict[str, float], now_s: float) -> bool:
+    """Whether the optimiser's interval has gone by since it last took part."""
+    if pool.optimiser is None:
+        return False
+    due = pool.name not in optimised or (now_s - optimised[pool.name]) * 1000 >= pool.optimiser.interval_ms
+    if due:
+        optimised[pool.name] = now_s
+    return due
 
 
 def check_submissions(values: dict[str, Any], defects: frozenset[str] = frozenset()) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from armada.model.resources import exceeds, fraction_of
 from tests.oracle.cluster import EVICTED, Node, Seat, plus, within
 from tests.oracle.limits import Limiters, objection
-from tests.oracle.placement import Place, Placer
+from tests.oracle.placement import Place
 from tests.oracle.problem import Job, Vector
 from tests.oracle.queues import Account, Candidate, Draw, Stream, fair_order
 from tests.oracle.setting import Setting
@@ -46,17 +46,21 @@ class Deal:
     """A gang placed: one place a member, and who goes for whom."""
 
     jobs: list[Job]
+    before: Any
     places: list[Place] = field(default_factory=list)
     victims: dict[str, str] = field(default_factory=dict)
+    gone: list[Job] = field(default_factory=list)
+    price: float = 0.0
+    impact: float = 0.0
 
 
 class Optimiser:
     """Tries to place queued jobs of queues below their share."""
 
-    def __init__(self, at: Setting, limiters: Limiters, placer: Placer) -> None:
+    def __init__(self, at: Setting, limiters: Limiters, placed_before: Vector) -> None:
         self.at = at
         self.limiters = limiters
-        self.placer = placer
+        self.placed_before = placed_before
         policy = at.pool.optimiser
         assert policy is not None
         self.policy = policy
@@ -84,12 +88,16 @@ class Optimiser:
         draw = Draw(streams, shares, lambda candidate: (-min(j.priority_class.priority for j in candidate.jobs),))
         deals: list[Deal] = []
         placed, count = at.zero, 0
+        if not at.pool.home_scheduling:
+            return deals
         while (stream := draw.next()) is not None and count < self.policy.max_jobs_per_round:
             candidate = stream.head
             assert candidate is not None
             deal = self._try(candidate, placed)
             if deal is not None:
                 deals.append(deal)
+                self.limiters.overall.tokens -= len(candidate.jobs)
+                self.limiters.queues[candidate.account.queue].tokens -= len(candidate.jobs)
                 placed = plus(placed, candidate.request(at.zero))
                 count += len(candidate.jobs)
             stream.advance()
@@ -110,7 +118,7 @@ class Optimiser:
         if exceeds(tuple(plus(placed, wanted)), tuple(self.most)):
             return None
         at.charge(candidate.jobs, 1)
-        against = objection(at, self.limiters, candidate, at.zero)
+        against = objection(at, self.limiters, candidate, plus(self.placed_before, placed))
         at.charge(candidate.jobs, -1)
         if against is not None:
             return None
@@ -122,39 +130,70 @@ class Optimiser:
         return deal
 
     def _deal(self, candidate: Candidate, wanted: Vector) -> Deal | None:
-        """Place all members, each on its best node, if it is worth what it costs."""
+        """Place all members, each on its best node, if it is worth what it costs.
+
+        A gang whose members must agree in a label tries every value of it, and takes the cheapest.
+        """
+        at, gang = self.at, candidate.jobs[0].gang
+        values: list[dict[str, str]] = [{}]
+        if gang is not None and gang.uniformity:
+            carried = {node.machine.labels.get(gang.uniformity, "") for node in at.cluster.nodes}
+            values = [{gang.uniformity: value} for value in sorted(carried - {""})]
+        deals = []
+        for number, agreed in enumerate(values):
+            deal = self._place(candidate, agreed)
+            if deal is not None:
+                deals.append((deal.price, deal.impact, number))
+                free = not deal.victims
+                self._take_back(deal)
+                if free:
+                    deals = deals[-1:]
+                    break
+        if not deals:
+            return None
+        deal = self._place(candidate, values[min(deals)[2]])
+        assert deal is not None
+        gain = at.shares.unweighted(wanted)
+        if deal.price > 0 and gain / deal.price * 100 - 100 <= self.policy.min_improvement_percent:
+            self._take_back(deal)
+            return None
+        for job, place in zip(candidate.jobs, deal.places, strict=True):
+            at.home_node[job.id], at.run_priority[job.id] = place.node, place.priority
+        return deal
+
+    def _place(self, candidate: Candidate, agreed: dict[str, str]) -> Deal | None:
         at = self.at
-        saved = at.cluster.save()
-        deal, price, gone = Deal(candidate.jobs), 0.0, []
+        deal = Deal(candidate.jobs, at.cluster.save())
         for job in candidate.jobs:
-            offer = self._best(job)
+            offer = self._best(job, agreed)
             if offer is None:
-                break
+                self._take_back(deal)
+                return None
             for victim in offer.victims:
                 seat = offer.node.seats[victim.job.id]
                 assert not seat.evicted
                 at.cluster.evict(offer.node, victim.job)
                 at.cluster.drop(offer.node, victim.job)
                 at.charge([victim.job], -1)
-                gone.append(victim.job)
+                deal.gone.append(victim.job)
                 deal.victims[victim.job.id] = job.id
             at.cluster.bind(offer.node, job, job.priority_class.priority)
-            price += offer.price
+            deal.price += offer.price
+            deal.impact = max(deal.impact, offer.impact)
             deal.places.append(Place(offer.node, job.priority_class.priority, "optimiser", EVICTED))
-        gain = at.shares.unweighted(wanted)
-        worth = price == 0 or gain / price * 100 - 100 > self.policy.min_improvement_percent
-        if len(deal.places) < len(candidate.jobs) or not worth:
-            at.cluster.restore(saved)
-            at.charge(gone, 1)
-            return None
-        for job, place in zip(candidate.jobs, deal.places, strict=True):
-            at.home_node[job.id], at.run_priority[job.id] = place.node, place.priority
         return deal
 
-    def _best(self, job: Job) -> Offer | None:
+    def _take_back(self, deal: Deal) -> None:
+        self.at.cluster.restore(deal.before)
+        self.at.charge(deal.gone, 1)
+
+    def _best(self, job: Job, agreed: dict[str, str]) -> Offer | None:
         offers = []
+        kinds, barred = self.at.problem.kinds, self.at.pool.unscheduled_resources
+        if any(amount and name in barred for name, amount in zip(kinds.names, job.request, strict=True)):
+            return None
         for node in self.at.cluster.nodes:
-            if not self.at.cluster.may_run(node, job, list(self.at.pool.default_tolerations), {}):
+            if not self.at.cluster.may_run(node, job, list(self.at.pool.default_tolerations), agreed):
                 continue
             if within(job.on_node, node.free[EVICTED]):
                 return Offer(node)
@@ -196,7 +235,7 @@ class Optimiser:
         return self._take(job, node, victims)
 
     def _in_queue(self, job: Job) -> tuple[Any, ...]:
-        return (self.at.run_priority[job.id], self.at.shares.unweighted(job.request), self._age(job), job.id)
+        return (self.at.run_priority[job.id], self.at.shares.unweighted(job.request), self._age(job), job.submitted)
 
     def _age(self, job: Job) -> float:
         return self.at.problem.now_s - job.leased_at if job.state == "running" else 0.0
@@ -231,5 +270,5 @@ class Optimiser:
             victim.scheduled_at,
             victim.cost,
             self._age(victim.job),
-            victim.job.id,
+            victim.account.name,
         )

@@ -28,13 +28,24 @@ class Outcome:
 class PoolRound:
     """One pool's round; `run` decides it, afterwards `at` holds the queues' accounts."""
 
-    def __init__(self, problem: Problem, pool: PoolPolicy, limiters: Limiters, defects: frozenset[str]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        pool: PoolPolicy,
+        limiters: Limiters,
+        defects: frozenset[str],
+        *,
+        optimises: bool = True,
+    ) -> None:
         self.at = Setting(problem, pool, defects)
         self.limiters = limiters
         self.placer = Placer(self.at)
         self.outcome = Outcome()
         self.returned: dict[str, bool] = {}
         self.by_priority = False
+        self.placed_new = self.at.zero
+        self.dropped: list[str] = []
+        self.optimises = optimises
         self.market = Market(self.at) if pool.market is not None else None
 
     def run(self) -> Outcome:
@@ -43,8 +54,11 @@ class PoolRound:
             self.first_pass()
             self._second_pass()
         self._conclude()
-        if self.at.pool.optimiser is not None and self.at.cluster.nodes:
+        if self.optimises and self.at.pool.optimiser is not None and self.at.cluster.nodes:
             self._optimise()
+        for job_id in self.dropped:
+            self.limiters.overall.tokens += 1
+            self.limiters.queues[self.at.problem.by_id[job_id].queue].tokens += 1
         return self.outcome
 
     def _conclude(self) -> None:
@@ -54,6 +68,7 @@ class PoolRound:
                 continue
             if job_id in self.outcome.scheduled:
                 del self.outcome.scheduled[job_id]
+                self.dropped.append(job_id)
                 single = self.at.problem.by_id[job_id].gang is None
                 self.outcome.waiting[job_id] = "no_fit" if single else "gang_no_fit"
             else:
@@ -63,13 +78,14 @@ class PoolRound:
         """Let the fairness optimiser add what makes the pool fairer."""
         outcome = self.outcome
         waiting = [job for job in self.at.queued if job.id not in outcome.scheduled]
-        for deal in Optimiser(self.at, self.limiters, self.placer).run(waiting):
+        for deal in Optimiser(self.at, self.limiters, self.placed_new).run(waiting):
             for job, place in zip(deal.jobs, deal.places, strict=True):
                 outcome.scheduled[job.id] = place
                 outcome.waiting.pop(job.id, None)
             for victim, winner in deal.victims.items():
                 if victim in outcome.scheduled:
                     del outcome.scheduled[victim]
+                    self.dropped.append(victim)
                 else:
                     outcome.preempted[victim] = winner
 
@@ -302,5 +318,6 @@ class PoolRound:
                 bucket.tokens -= len(place.victims)
         if not candidate.evicted:
             self.placed = plus(self.placed, candidate.request(self.at.zero))
+            self.placed_new = plus(self.placed_new, candidate.request(self.at.zero))
             self.limiters.overall.tokens -= len(candidate.jobs)
             self.limiters.queues[candidate.account.queue].tokens -= len(candidate.jobs)

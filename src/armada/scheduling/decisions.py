@@ -34,7 +34,8 @@ class PreemptionKind(IntEnum):
     """Why a running job loses its place.
 
     FAIR_SHARE: to a queue below its share (siblings in a gang too). URGENCY: to a job of higher or equal class on its
-    node. GANG: only because a sibling lost its own. DISPLACED: to jobs that the round put first, none in particular.
+    node. OPTIMISER: to a job whose place makes the pool fairer by more than those that it costs. GANG: only because a
+    sibling lost its own. DISPLACED: to jobs that the round put first, none in particular.
     """
 
     FAIR_SHARE = 1
@@ -204,6 +205,18 @@ class MarketFigures(msgspec.Struct, frozen=True, kw_only=True):
     indicative_prices: tuple[IndicativePrice, ...]
 
 
+class Optimised(msgspec.Struct, frozen=True, kw_only=True):
+    """What the fairness optimiser did: gangs that it tried and jobs that it placed.
+
+    `stretches` are how many stretches of work it was given; `ran_out` says that it had to stop before the end.
+    """
+
+    tried: int
+    placed: int
+    stretches: int
+    ran_out: bool
+
+
 class LeaseDecision(msgspec.Struct, frozen=True, kw_only=True):
     """One lease. `uniformity` is the label and value that the gang's members share, or None."""
 
@@ -228,8 +241,8 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """All that a round decided about one pool. `seed` is the one it ran with.
 
     `evicted` are the running jobs that had to compete for their place again, whether they kept it or not. `held` is
-    room that the round left free on purpose. `market` is there for a pool with a market. `turns` is how often a queue
-    was served.
+    room that the round left free on purpose. `market` is there for a pool with a market, `optimised` where the fairness
+    optimiser took part. `turns` is how often a queue was served.
     """
 
     snapshot: PoolSnapshot
@@ -243,6 +256,7 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     held: HeldRoom
     market: MarketFigures | None = None
     turns: int = 0
+    optimised: Optimised | None = None
 
     def each_lease(self) -> Iterator[LeaseDecision]:
         """Give the leases one by one."""

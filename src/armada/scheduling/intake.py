@@ -23,6 +23,7 @@ from armada.scheduling.snapshot import (
     Flags,
     GangColumns,
     NodeColumns,
+    OptimiserColumns,
     PoolSnapshot,
     QueueColumns,
     QueuedColumns,
@@ -31,7 +32,15 @@ from armada.scheduling.snapshot import (
     RunningColumns,
     ShapeColumns,
 )
-from armada.scheduling.tables import FleetTable, GangRows, QueuedJobs, QueueLine, RunningJobs, ShapeTable
+from armada.scheduling.tables import (
+    FleetTable,
+    GangRows,
+    OptimiserTurn,
+    QueuedJobs,
+    QueueLine,
+    RunningJobs,
+    ShapeTable,
+)
 
 KEPT_VERDICTS = 8
 """How many verdict tables a fleet remembers: equal rounds follow each other."""
@@ -49,10 +58,12 @@ def build_snapshot(  # noqa: PLR0913 - one argument a table or number that its o
     gangs: GangRows,
     global_tokens: float = UNLIMITED,
     preemption_tokens: float | None = None,
+    optimiser: OptimiserTurn | None = None,
 ) -> PoolSnapshot:
     """Return the snapshot of one pool's round; the caller's arrays are copied, not kept.
 
-    `preemption_tokens` None means that fair-share preemption has no rate limit.
+    `preemption_tokens` None means that fair-share preemption has no rate limit. `optimiser` has an effect in pools
+    that have a fairness optimiser.
     """
     active = _active_queues(queues, queued, running)
     nodes, node_row, overfull = _nodes(fleet, shapes, running)
@@ -80,6 +91,7 @@ def build_snapshot(  # noqa: PLR0913 - one argument a table or number that its o
         queued=msgspec.structs.replace(queued_columns, shape=queued_shape),
         running=msgspec.structs.replace(running_columns, shape=running_shape),
         gangs=_gangs(fleet, gangs, labels, verdicts),
+        optimiser=_optimiser(terms, optimiser, np.concatenate((running_columns.row, queued_columns.row))),
     )
 
 
@@ -170,6 +182,26 @@ class _Terms:
             if column is not None:
                 pairs.append((column, max(1, self.kinds.vector_down({kind.name: kind.resolution})[column])))
         return tuple(pairs)
+
+
+def _optimiser(terms: _Terms, turn: OptimiserTurn | None, rows: Rows) -> OptimiserColumns | None:
+    """Return the optimiser's terms; `rows` are running and queued jobs."""
+    rules = terms.pool.optimiser
+    if turn is None or rules is None or terms.pool.market is not None:
+        return None
+    fractions = rules.max_round_fractions
+    return OptimiserColumns(
+        most_jobs=rules.max_jobs_per_round,
+        most=tuple(
+            fraction_of(amount, fractions[name]) if name in fractions else UNLIMITED
+            for name, amount in zip(terms.kinds.names, terms.total, strict=True)
+        ),
+        smallest=terms.kinds.vector_up(rules.min_job_size),
+        largest=terms.kinds.vector_up(rules.max_victim_size),
+        improvement_percent=rules.min_improvement_percent,
+        now_ms=turn.now_ms,
+        submitted=turn.submitted[rows],
+    )
 
 
 def _active_queues(

@@ -1,9 +1,11 @@
 """`schedule`: one round of one pool, from snapshot to decisions.
 
 The steps: (1) shares; (2) evict; (3) order; (4) place gang by gang; (5) evict where nodes gave out too much; (6) place
-the evicted again; (7) compare with the start to get leases and preemptions; (8) explain the rest.
+the evicted again, and let the fairness optimiser add to it; (7) compare with the start to get leases and preemptions;
+(8) explain the rest.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from armada.model.fleet import Node, Queue
 from armada.model.jobs import JobShape
-from armada.model.policy import SchedulingPolicy
+from armada.model.policy import OptimiserPolicy, PoolPolicy, SchedulingPolicy
 from armada.scheduling.decisions import (
     Decisions,
     HeldRoom,
@@ -33,22 +35,38 @@ from armada.scheduling.intake import build_snapshot
 from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.draw import draw
 from armada.scheduling.kernels.jobs import Jobs
+from armada.scheduling.optimising.improving import goes_on, improve
 from armada.scheduling.ordering import expected_order, open_streams
 from armada.scheduling.placement import USUAL, Board, Tuning, hold_room, lay_out, line_up_victims, placing_for
-from armada.scheduling.snapshot import PoolSnapshot, Rows
-from armada.scheduling.tables import FleetTable, GangRows, QueuedJobs, QueueLine, RunningJobs, ShapeTable
+from armada.scheduling.snapshot import Flags, PoolSnapshot, Rows
+from armada.scheduling.tables import (
+    FleetTable,
+    GangRows,
+    OptimiserTurn,
+    QueuedJobs,
+    QueueLine,
+    RunningJobs,
+    ShapeTable,
+)
 
 REPAIRS: Final = 4
 """After so many attempts whoever still sits on an overfull node at that priority has to go."""
 
 
-def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -> Decisions:
+def schedule(
+    snapshot: PoolSnapshot,
+    seed: int = 0,
+    *,
+    tuning: Tuning = USUAL,
+    may_optimise: Callable[[], bool] = goes_on,
+) -> Decisions:
     """Decide one round of one pool. Equal snapshots and seeds give equal decisions, on any machine.
 
     Args:
         snapshot: the pool; it is not changed.
         seed: noted in the decisions. Nothing is left to chance yet: ties go by queue name, node id and row.
         tuning: how to search; the decisions do not depend on it.
+        may_optimise: asked before every stretch of the fairness optimiser's work; where it says no, that ends.
     """
     board = lay_out(snapshot, tuning)
     # 1. shares
@@ -58,6 +76,7 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -
     evicted = again = np.zeros(0, np.int32)
     due = due_shares(snapshot, shares)
     board = board._replace(holds=hold_room(snapshot, board, due))
+    optimised, yielded = None, np.zeros(len(board.jobs.node), np.uint8)
     if len(snapshot.nodes.ids):
         # 2. evict
         if snapshot.rules.fairshare_preemption:
@@ -67,18 +86,21 @@ def schedule(snapshot: PoolSnapshot, seed: int = 0, *, tuning: Tuning = USUAL) -
         urgent = np.flatnonzero(board.jobs.method == codes.URGENCY)
         # 5. evict where nodes gave out too much, 6. place the evicted again
         again = _second_pass(snapshot, board, tuning)
+        if snapshot.optimiser is not None:
+            optimised, yielded = improve(snapshot, board, shares, snapshot.optimiser, may_optimise)
     # 7. compare, 8. explain
     return Decisions(
         snapshot=snapshot,
         seed=seed,
         leases=_leases(snapshot, board.jobs),
-        preemptions=_preemptions(snapshot, board.jobs, urgent),
+        preemptions=_preemptions(snapshot, board.jobs, urgent, yielded),
         refusals=_refusals(snapshot, board.jobs),
         queues=queue_figures(snapshot, board.books, shares),
         termination=Termination(ended),
         evicted=_evicted(snapshot, evicted, again),
         held=_held(snapshot, board),
         turns=int(board.books.turns[-1, 0]),
+        optimised=optimised,
     )
 
 
@@ -152,8 +174,10 @@ def _leases(snapshot: PoolSnapshot, jobs: Jobs) -> Leases:
     )
 
 
-def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64]) -> Preemptions:
-    """Name for each job that lost its place the one that has it now; `urgent` were placed over lower priorities.
+def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64], yielded: Flags) -> Preemptions:
+    """Name for each job that lost its place the one that has it now.
+
+    `urgent` were placed over lower priorities; `yielded` marks those that gave way to the fairness optimiser.
 
     A gang member that nobody displaced itself is lost with its gang, to whoever displaced a sibling.
     """
@@ -161,6 +185,11 @@ def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64]) 
     winner = jobs.saved[lost].astype(np.int64)
     kind = np.full(len(lost), PreemptionKind.DISPLACED, np.uint8)
     kind[winner >= 0] = PreemptionKind.FAIR_SHARE
+    kind[yielded[lost] > 0] = PreemptionKind.OPTIMISER
+    gave_way_too = (winner >= 0) & (yielded[winner] > 0)
+    while gave_way_too.any():
+        winner[gave_way_too] = jobs.saved[winner[gave_way_too]]
+        gave_way_too = (winner >= 0) & (yielded[winner] > 0)
     stayed = urgent[jobs.state[urgent] == codes.RUNS]
     urgent_on = np.full(len(snapshot.nodes.ids), -1, np.int64)
     order = np.lexsort((-stayed, jobs.bucket[stayed]))
@@ -204,6 +233,9 @@ def warm_up() -> None:
 
 
 def _tiny_pool(policy: SchedulingPolicy) -> PoolSnapshot:
+    """Compile every kernel, or load it from the cache, by deciding a tiny round that calls them all."""
+    optimiser = OptimiserPolicy(timeout_ms=1, max_jobs_per_round=1)
+    policy = SchedulingPolicy(pools=(PoolPolicy(name="default", optimiser=optimiser),))
     shapes = ShapeTable(policy)
     shapes.extend([JobShape(requests=(("cpu", "1"),), priority_class="armada-preemptible")])
     node = Node(node_id="n", name="n", executor_id="e", pool="default", total={"cpu": "2"})
@@ -228,4 +260,5 @@ def _tiny_pool(policy: SchedulingPolicy) -> PoolSnapshot:
             kind=np.zeros(1, np.uint8),
         ),
         gangs=GangRows(cardinality=rows, label=rows - 1),
+        optimiser=OptimiserTurn(now_ms=0, submitted=amounts),
     )

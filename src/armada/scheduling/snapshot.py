@@ -213,8 +213,29 @@ class MarketColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     pricing_steps: int
 
 
+class OptimiserColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """What the fairness optimiser goes by in a round in which it takes part.
+
+    It places at most `most_jobs` jobs, together of `most` [R] at most, that each ask for `smallest` [R] at least. Jobs
+    that ask for more than `largest` [R] (0: any amount) of something never make room. What a gang is worth must exceed
+    the price of its places by `improvement_percent`. `submitted` orders running jobs [M], then queued ones [J], by
+    submission. `now_ms` is on the clock of `leased_ms`.
+    """
+
+    most_jobs: int
+    most: tuple[int, ...]
+    smallest: tuple[int, ...]
+    largest: tuple[int, ...]
+    improvement_percent: float
+    now_ms: int
+    submitted: Amounts
+
+
 class PoolSnapshot(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """Everything a round of one pool depends on, besides its seed. `market` is there in pools with a market."""
+    """Everything a round of one pool depends on, besides its seed.
+
+    `market` is there in pools with a market, `optimiser` in rounds in which the fairness optimiser takes part.
+    """
 
     rules: RoundRules
     nodes: NodeColumns
@@ -225,6 +246,7 @@ class PoolSnapshot(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     running: RunningColumns
     gangs: GangColumns
     market: MarketColumns | None = None
+    optimiser: OptimiserColumns | None = None
 
     def to_bytes(self) -> bytes:
         """Return the snapshot as a capsule: the same round can be decided from it anywhere."""

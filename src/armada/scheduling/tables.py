@@ -79,6 +79,13 @@ class GangRows(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     labels: tuple[str, ...] = ()
 
 
+class OptimiserTurn(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """That the fairness optimiser takes part in a round: the time, and the submit order by the caller's rows."""
+
+    now_ms: int
+    submitted: Amounts
+
+
 class FleetTable:
     """Nodes that may take part in a pool's rounds, as columns. Make a new one whenever one of the nodes changes.
 

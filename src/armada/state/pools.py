@@ -17,7 +17,15 @@ from armada.model.policy import SchedulingPolicy
 from armada.model.resources import Vector
 from armada.scheduling.intake import build_snapshot
 from armada.scheduling.snapshot import FOREIGN, HOME, UNLIMITED, PoolSnapshot
-from armada.scheduling.tables import FleetTable, GangRows, QueuedJobs, QueueLine, RunningJobs, ShapeTable
+from armada.scheduling.tables import (
+    FleetTable,
+    GangRows,
+    OptimiserTurn,
+    QueuedJobs,
+    QueueLine,
+    RunningJobs,
+    ShapeTable,
+)
 from armada.state.fold import Fold
 from armada.state.table import NONE, Rows
 
@@ -31,7 +39,8 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     `executors` are those whose nodes take part (healthy, not cordoned). By queue: tokens left (missing: unlimited), a
     priority factor in place of the queue's own, and what its short jobs still count (in column units). Queued jobs of
     `excluded_shapes` (judged unable to run in this pool) are left out. `bids` are for pools with a market; without any,
-    nobody offers anything. By `now_ms` it is known who has waited long.
+    nobody offers anything. By `now_ms` it is known who has waited long. `optimises`: if the pool has a fairness
+    optimiser, it takes part.
     """
 
     executors: frozenset[str]
@@ -43,6 +52,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     preemption_tokens: float | None = None
     bids: BidTable | None = None
     now_ms: int = 0
+    optimises: bool = False
 
 
 class PoolReader:
@@ -86,7 +96,11 @@ class PoolReader:
             gangs=self._gangs(),
             global_tokens=circumstances.global_tokens,
             preemption_tokens=circumstances.preemption_tokens,
+            optimiser=self._optimiser(circumstances.now_ms) if circumstances.optimises else None,
         )
+
+    def _optimiser(self, now_ms: int) -> OptimiserTurn:
+        return OptimiserTurn(now_ms=now_ms, submitted=self._fold.jobs.column("sequence"))
 
     def _mirror_shapes(self) -> None:
         """Bring the scheduler's table of shapes in line with the jobs' shapes, number by number."""

@@ -40,8 +40,9 @@ FAMILIES = (
     "sick_fleet",
     "pods",
     "switches",
+    "optimiser",
 )
-ROWS = "ADEFGHI"
+ROWS = "ADEFGHIL"
 """First letters of the hand-made rows that are decided here."""
 
 

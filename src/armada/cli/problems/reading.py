@@ -343,7 +343,6 @@ def not_followed(read: ReadProblem) -> list[str]:
         for key, asked in (
             ("awayPools", pool.away_pools),
             ("experimentalMarketScheduling", pool.market),
-            ("experimentalOptimiser", pool.optimiser),
             ("experimentalRunReconciliation", pool.reconciliation),
         ):
             if asked:

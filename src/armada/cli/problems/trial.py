@@ -64,6 +64,7 @@ class Trial:
             for pool in self.policy.pools
             if pool.preemption_limit is not None
         }
+        self._optimised_ms: dict[str, int] = {}
         self._as_of = 0
         self._start()
 
@@ -91,6 +92,7 @@ class Trial:
             global_tokens=self._rate.tokens,
             preemption_tokens=None if preemptions is None else preemptions.tokens,
             now_ms=self.now_ms,
+            optimises=self._optimises(pool),
         )
         self._as_of = self.ledger.next_sequence
         return self.ledger.pool_snapshot(pool, circumstances)
@@ -110,6 +112,8 @@ class Trial:
         """Make decisions facts: preempted jobs are gone at once, leased ones run, tokens are used up."""
         by_queue: dict[str, list[Event]] = {}
         freed = []
+        if decisions.optimised is not None:
+            self._optimised_ms[pool] = self.now_ms
         for lost in decisions.each_preemption():
             job_id = self.job_id(lost.row)
             freed.append(job_id)
@@ -252,6 +256,14 @@ class Trial:
             ):
                 taking_part.append(executor.id)
         return tuple(taking_part)
+
+    def _optimises(self, pool: str) -> bool:
+        """Say whether the pool's fairness optimiser takes part: its interval has gone by since it last did."""
+        own = self.policy.pool(pool)
+        last_ms = self._optimised_ms.get(pool)
+        if own is None or own.optimiser is None:
+            return False
+        return last_ms is None or self.now_ms - last_ms >= own.optimiser.interval_ms
 
     def _append(self, queue: str, events: Iterable[Event]) -> None:
         gathered = tuple(events)
