@@ -142,4 +142,5 @@ def test_all_rows_of_the_tables_are_here() -> None:
     expected |= {f"E{n}" for n in (1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12)} | {"E7a", "E7b"}
     expected |= {f"F{n}" for n in range(1, 12)} | {f"G{n}" for n in range(1, 13)}
     expected |= {f"H{n}" for n in (1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12)} | {"H3a", "H3b", "H12b"}
+    expected |= {f"L{n}" for n in (1, 2, 3, 4)} | {"L2b", "L5a", "L5b"}
     assert expected <= set(ROWS)

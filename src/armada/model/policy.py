@@ -58,8 +58,18 @@ class FloatingResource(msgspec.Struct, frozen=True):
     quantities: dict[str, str] = {}
 
 
+OPTIMISER_RESERVE_MS: Final = 500
+"""The fairness optimiser ends so long before its time is over, so that the deal at hand can be finished."""
+
+
 class OptimiserPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """The fairness optimiser of a pool: bounded single preemptions after the second pass."""
+    """The fairness optimiser of a pool: places after the second pass that make it fairer than what they cost.
+
+    It takes part in a round when `interval_ms` have gone by since it last did, and stops OPTIMISER_RESERVE_MS before
+    its `timeout_ms`. It places at most `max_jobs_per_round` jobs (a last gang may go beyond), and no more than these
+    fractions of the pool. Jobs that ask for less than `min_job_size` of something are not placed, those that ask for
+    more than `max_victim_size` (0: any amount) do not have to go.
+    """
 
     interval_ms: int = 0
     timeout_ms: int
@@ -383,10 +393,22 @@ def _check_pools(policy: SchedulingPolicy) -> None:
             )
         if pool.optimiser is not None and pool.optimiser.timeout_ms <= 0:
             raise InvalidRequest(f"pools.{pool.name}: experimentalOptimiser.timeout must be greater than 0")
+        if pool.optimiser is not None:
+            _check_optimiser(pool.name, pool.optimiser)
         if pool.market is not None and pool.market.pricing_timeout_ms <= 0:
             raise InvalidRequest(
                 f"pools.{pool.name}: experimentalMarketScheduling.gangIndicativePricingTimeout must be greater than 0",
             )
+
+
+def _check_optimiser(pool: str, optimiser: OptimiserPolicy) -> None:
+    place = f"pools.{pool}.experimentalOptimiser"
+    if optimiser.max_jobs_per_round < 0:
+        raise InvalidRequest(f"{place}.maximumJobsPerRound must not be negative")
+    if optimiser.min_improvement_percent < 0:
+        raise InvalidRequest(
+            f"{place}.minimumFairnessImprovementPercentage must not be negative: that would make the pool less fair"
+        )
 
 
 def _refuse_repeats(key: str, names: list[str]) -> None:

@@ -34,6 +34,7 @@ class Rounds:
         self._agenda = Agenda(cadence, started_ms)
         self._limiters = Limiters(policy)
         self._ordered = 0
+        self._optimised_ms: dict[str, int] = {}
         self._healthy: tuple[str, ...] = ()
         self.reports: dict[str, RoundReport] = {}
 
@@ -44,6 +45,7 @@ class Rounds:
     def forgive(self, now_ms: int) -> None:
         """Go on after the clock has jumped: silence and waits count anew."""
         self._heard_from_ms = now_ms
+        self._optimised_ms.clear()
         self._agenda.forgive(now_ms)
         self._limiters.forgive(now_ms)
 
@@ -83,6 +85,8 @@ class Rounds:
         self._agenda.ended(order.started_ms, now_ms)
         outcome = outcome_of(ledger, self._policy, order, decisions, now_ms)
         self._limiters.charge(order.pool, outcome.leased_by_queue, outcome.preempted_for_share)
+        if decisions.optimised is not None:
+            self._optimised_ms[order.pool] = order.started_ms
         if decisions.termination is Termination.RATE_LIMIT:
             self._agenda.changed(now_ms + self._cadence.rate_retry_ms)
         self.reports[order.pool] = RoundReport(
@@ -116,11 +120,20 @@ class Rounds:
             global_tokens=self._limiters.tokens(now_ms),
             preemption_tokens=self._limiters.preemption_tokens(pool, now_ms),
             now_ms=now_ms,
+            optimises=self._optimises(pool, now_ms),
         )
         snapshot = ledger.pool_snapshot(pool, circumstances)
         return RoundOrder(
             pool=pool, snapshot=snapshot, seed=self._ordered, as_of=ledger.next_sequence, started_ms=now_ms
         )
+
+    def _optimises(self, pool: str, now_ms: int) -> bool:
+        """Say whether the pool's fairness optimiser takes part: its interval has gone by since it last did."""
+        optimiser = (self._policy.pool(pool) or PoolPolicy(name=pool)).optimiser
+        if optimiser is None:
+            return False
+        last_ms = self._optimised_ms.get(pool)
+        return last_ms is None or now_ms - last_ms >= optimiser.interval_ms
 
     def _healthy_executors(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> tuple[str, ...]:
         """Executors whose nodes take part: heard lately, not cordoned, not behind with confirming leases."""
