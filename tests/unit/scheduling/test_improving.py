@@ -39,7 +39,7 @@ def test_a_place_that_makes_the_pool_fairer_is_made() -> None:
 
 
 @pytest.mark.parametrize(("least", "placed"), [(50.0, True), (100.0, False), (150.0, False)])
-def test_it_has_to_be_fairer_by_so_many_per_cent(least: float, placed: bool) -> None:
+def test_it_has_to_be_fairer_by_so_many_per_cent(*, least: float, placed: bool) -> None:
     setting = full(min_improvement_percent=least, max_jobs_per_round=1)
     setting.add("A", 10, node="a")
     setting.add("C", 10, node="b")
