@@ -83,7 +83,6 @@ def _selected(files: list[Path], only: str | None) -> Iterator["ReadProblem"]:
 
 def _show(problems: Iterator["ReadProblem"], job: str | None, *, as_json: bool) -> None:
     from armada.cli.problems import tables
-    from armada.cli.problems.answers import answers
     from armada.cli.problems.trial import rounds
 
     seen = False
@@ -93,7 +92,10 @@ def _show(problems: Iterator["ReadProblem"], job: str | None, *, as_json: bool) 
                 continue
             seen = True
         if as_json and job is None:
-            _print_json({"id": read.problem.id, "expected": answers(read)})
+            _print_json({"id": read.problem.id, "expected": _answer(read)})
+            continue
+        if read.problem.submit_check:
+            _show_verdicts(read, job, as_json=as_json)
             continue
         for trial, pool, decisions in rounds(read):
             if job is None:
@@ -107,15 +109,43 @@ def _show(problems: Iterator["ReadProblem"], job: str | None, *, as_json: bool) 
         raise InvalidRequest(f"no problem in these files has a job {job!r}")
 
 
-def _check(problems: Iterator["ReadProblem"], *, as_json: bool) -> None:
-    from armada.cli.problems.answers import answers
-    from armada.cli.problems.comparison import differences
+def _show_verdicts(read: "ReadProblem", job: str | None, *, as_json: bool) -> None:
+    """Say of every job, or of one, where it can ever run, else what speaks against each pool."""
+    from armada.cli.problems.submit_check import verdicts
 
+    for name, verdict in verdicts(read).items():
+        if job is not None and name != job:
+            continue
+        if as_json:
+            told = {"schedulable": verdict.is_possible, "pools": verdict.pools, "reason": verdict.reason}
+            _print_json({"id": read.problem.id, "job": name, **told})
+        elif verdict.is_possible:
+            render.line(render.printable(f"{name}  can run in {', '.join(verdict.pools)}"))
+        else:
+            render.line(render.printable(f"{name}  can never run: {verdict.reason}"))
+
+
+def _answer(read: "ReadProblem") -> Any:
+    from armada.cli.problems import submit_check
+    from armada.cli.problems.answers import answers
+
+    return submit_check.answer(read) if read.problem.submit_check else answers(read)
+
+
+def _differences(read: "ReadProblem") -> list[str]:
+    from armada.cli.problems import comparison, submit_check
+
+    if read.problem.submit_check:
+        return submit_check.differences(submit_check.answer(read), read.problem.expected)
+    return comparison.differences(_answer(read), read.problem.expected)
+
+
+def _check(problems: Iterator["ReadProblem"], *, as_json: bool) -> None:
     equal = different = 0
     for read in problems:
         if read.problem.expected is None:
             raise InvalidRequest(f"{read.place}: there is no expected to compare with")
-        found = differences(answers(read), read.problem.expected)
+        found = _differences(read)
         equal, different = equal + (not found), different + bool(found)
         if as_json:
             _print_json({"id": read.problem.id, "differences": found})

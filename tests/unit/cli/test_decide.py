@@ -56,6 +56,33 @@ def test_json_is_an_answer_that_checks(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out == "1 problems: 1 equal, 0 different\n"
 
 
+def test_the_submit_check_tells_where_jobs_can_ever_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = [
+        {"id": "fits", "queue": "a", "request": {"cpu": "2"}},
+        {"id": "too-large", "queue": "a", "request": {"cpu": "3"}},
+        {"id": "runs", "queue": "a", "request": {"cpu": "1"}, "run": {"node": "n"}},
+        *(
+            {"id": f"g{n}", "queue": "a", "request": {"cpu": "2"}, "gang": {"id": "g", "cardinality": 2}}
+            for n in (0, 1)
+        ),
+    ]
+    asked = problem(jobs=jobs, submitCheck=True)
+    [answer] = answer_of(capsys, write(tmp_path, asked))
+    no = {"schedulable": False, "pools": []}
+    expected = {"check": {"fits": {"schedulable": True, "pools": ["default"]}, "g0": no, "g1": no, "too-large": no}}
+    assert answer == {"id": "small", "expected": expected}
+    assert run(["decide", "--check", write(tmp_path, {**asked, "expected": expected})]) == 0
+    assert run(["decide", "--check", write(tmp_path, {**asked, "expected": {"check": {"fits": no}}})]) == 1
+    assert "fits: {'schedulable': True" in capsys.readouterr().out
+    assert run(["decide", write(tmp_path, asked)]) == 0
+    shown = capsys.readouterr().out
+    assert "fits  can run in default" in shown
+    assert "too-large  can never run: pool default: 1 of 1 nodes: 3 cpu asked for, the largest node offers 2" in shown
+    assert run(["decide", "--explain", "fits", "--json", write(tmp_path, asked)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"id": "small", "job": "fits", "schedulable": True, "pools": ["default"], "reason": ""}
+
+
 def test_check_prints_differences_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [answer] = answer_of(capsys, write(tmp_path, problem()))
     decided = answer["expected"][0]["default"]
@@ -146,7 +173,6 @@ def test_bench_counts_and_times(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ({"rounds": 0}, "rounds must be 1 to"),
         ({"config": {"pools": [{"name": "p", "color": 1}]}}, r"unknown key config\.pools\[0\]\.color"),
         ({"executors": [{"id": "e", "nodes": [{"id": "n", "total": {"cpu": "1 Gi"}}]}]}, "node n: total: cpu: '1 Gi'"),
-        ({"submitCheck": True}, "submit check"),
         (
             {
                 "jobs": [
@@ -200,6 +226,6 @@ def test_a_missing_file_and_contradicting_options(tmp_path: Path, capsys: pytest
 
 
 def test_what_is_not_followed_yet_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pools = [{"name": "default", "experimentalOptimiser": {"enabled": True, "timeout": "1s"}}]
+    pools = [{"name": "default", "experimentalRunReconciliation": {"enabled": True}}]
     assert run(["decide", write(tmp_path, problem(config={"pools": pools}))]) == 0
-    assert "experimentalOptimiser of pool default is not followed yet" in capsys.readouterr().err
+    assert "experimentalRunReconciliation of pool default is not followed yet" in capsys.readouterr().err

@@ -5,9 +5,17 @@ import pytest
 from armada.control.admitting.eligibility import Eligibility, readable
 from armada.control.commands.submission.defaults import template_of
 from armada.control.commands.submission.exposure import Owner
-from armada.model.fleet import ClassLimit, Queue, Taint
-from armada.model.jobs import JobShape, KubernetesObject
-from armada.model.policy import FloatingResource, PoolPolicy, SchedulingPolicy
+from armada.model.fleet import (
+    AwayNodeType,
+    AwayTypeRef,
+    ClassLimit,
+    PriorityClass,
+    Queue,
+    Taint,
+    WellKnownNodeType,
+)
+from armada.model.jobs import GangSpec, JobShape, KubernetesObject
+from armada.model.policy import FloatingResource, MarketPolicy, PoolPolicy, RateLimit, SchedulingPolicy
 from armada.model.resources import parse_quantity
 from armada.model.submission import SubmissionPolicy
 from tests.unit.control.world import World, item, node, pod, resources
@@ -126,6 +134,82 @@ def test_only_the_pools_of_the_job_are_asked() -> None:
     verdict = eligibility.judge(QUEUE, shape(pod(cpu="9")), ("default",))
     assert verdict.is_final
     assert "gpu" not in verdict.reason
+
+
+def fleet_of(*pools: PoolPolicy) -> World:
+    """A world with these pools and a node in each: of 8 cpu in `small`, 16 in `large`."""
+    world = World(SchedulingPolicy(pools=pools))
+    world.report_nodes(*[node(pool.name, pool=pool.name, cpu="16" if pool.name == "large" else "8") for pool in pools])
+    return world
+
+
+def test_a_yes_is_that_of_the_whole_submission_group() -> None:
+    groups = (
+        PoolPolicy(name="small", submission_group="g"),
+        PoolPolicy(name="large", submission_group="g"),
+        PoolPolicy(name="other"),
+    )
+    eligibility = judged_by(fleet_of(*groups))
+    assert eligibility.judge(QUEUE, shape(pod(cpu="12"))).pools == ("large", "small")
+    assert eligibility.judge(QUEUE, shape(pod(cpu="1"))).pools == ("small", "large", "other")
+    assert eligibility.judge(QUEUE, shape(pod(cpu="12")), ("large", "other")).pools == ("large",)
+    assert not eligibility.judge(QUEUE, shape(pod(cpu="99"))).is_possible
+
+
+def test_a_pool_whose_guests_could_go_to_a_pool_that_said_yes_is_passed_over() -> None:
+    eligibility = judged_by(fleet_of(PoolPolicy(name="large"), PoolPolicy(name="small", away_pools=("large",))))
+    assert eligibility.judge(QUEUE, shape(pod(cpu="1"))).pools == ("large",)
+    reverse = judged_by(fleet_of(PoolPolicy(name="small", away_pools=("large",)), PoolPolicy(name="large")))
+    assert reverse.judge(QUEUE, shape(pod(cpu="1"))).pools == ("small", "large")
+    assert reverse.judge(QUEUE, shape(pod(cpu="12"))).pools == ("small", "large")
+
+
+@pytest.mark.parametrize(("away_pools", "members", "possible"), [((), 1, False), (("q",), 1, True), ((), 2, False)])
+def test_a_place_as_a_guest_on_special_nodes_counts_where_pools_lend_each_other(
+    away_pools: tuple[str, ...], members: int, *, possible: bool
+) -> None:
+    gpu = Taint("gpu", "true", "NoSchedule")
+    flexible = PriorityClass(
+        name="flex", priority=200, preemptible=True, away_node_types=(AwayNodeType(50, (AwayTypeRef("gpu"),)),)
+    )
+    world = World(
+        SchedulingPolicy(
+            pools=(PoolPolicy(name="default", away_pools=away_pools),),
+            priority_classes=(flexible,),
+            default_priority_class="flex",
+            well_known_node_types=(WellKnownNodeType("gpu", (gpu,)),),
+        )
+    )
+    world.report_nodes(node("plain", cpu="1"), node("special", cpu="8", taints=(gpu,)))
+    asked = JobShape(requests=(("cpu", "4"),), priority_class="flex")
+    verdict = judged_by(world).judge_gang(QUEUE, [asked] * members)
+    assert verdict.is_possible is possible
+
+
+def test_members_of_a_gang_have_to_agree() -> None:
+    world = World()
+    world.report_nodes(node("n1"))
+    eligibility = judged_by(world)
+    plain, urgent = shape(), JobShape(requests=(("cpu", "1"),), priority_class="armada-urgent")
+    two, uniform = GangSpec("g", 2), GangSpec("g", 2, "rack")
+    assert eligibility.judge_members(QUEUE, [(plain, two)] * 2).is_possible
+    for members, words in (
+        ([(plain, two), (urgent, two)], "different priority classes: armada-default, armada-urgent"),
+        ([(plain, two), (plain, uniform)], "differ in its cardinality or its node uniformity label"),
+        ([(plain, two)] * 3, "has 3 members, more than its cardinality 2"),
+    ):
+        verdict = eligibility.judge_members(QUEUE, members)
+        assert verdict.is_final
+        assert words in verdict.reason
+
+
+def test_what_only_holds_a_job_back_for_a_while_is_no_objection() -> None:
+    pool = PoolPolicy(name="default", market=MarketPolicy(pricing_timeout_ms=1))
+    world = World(
+        SchedulingPolicy(pools=(pool,), rate=RateLimit(1, 1), max_queue_lookback=1, max_round_fractions={"cpu": 0.01})
+    )
+    world.report_nodes(node("n1"))
+    assert judged_by(world).judge_gang(QUEUE, [shape()] * 3).is_possible
 
 
 def test_unknown_resources_need_no_node_to_be_refused() -> None:

@@ -329,15 +329,7 @@ def _check_quantities(place: str, amounts: dict[str, str | int | float]) -> None
 
 
 def not_followed(read: ReadProblem) -> list[str]:
-    """Return what the problem asks for and this version's scheduler does not do yet, as sentences.
-
-    Raises:
-        InvalidRequest: nothing of the problem can be decided.
-    """
-    if read.problem.submit_check:
-        raise InvalidRequest(
-            f"{read.place}: submitCheck asks for the submit check alone, which is not decided here yet"
-        )
+    """Return what the problem asks for and this version's scheduler does not do yet, as sentences."""
     remarks = []
     for pool in read.policy.pools:
         for key, asked in (

@@ -101,19 +101,13 @@ class Admission:
         return merged_sequences(rejected)
 
     def _judge_gang(self, ledger: Ledger, key: _Gang) -> Verdict:
-        """Each member has to fit alone, and a complete gang all at once. One that runs already is as it is."""
+        """Each member has to fit alone, and all that are there at once. One that runs already is as it is."""
         queue, record = ledger.queues[key.queue], ledger.gang(key.queue, key.gang_id)
         jobs = [job for job_id in (record.member_ids if record else ()) if (job := ledger.job(job_id)) is not None]
         queued = [job for job in jobs if job.state is JobState.QUEUED]
         if record is None or not queued or len(queued) < len(jobs):
             return Verdict(pools=("",))
-        for job in queued:
-            verdict = self._eligibility.judge(queue, job.shape, job.pools)
-            if not verdict.is_possible:
-                return verdict
-        if len(queued) < record.gang.cardinality:
-            return Verdict(pools=("",))
-        return self._eligibility.judge_gang(queue, [job.shape for job in queued], queued[0].pools)
+        return self._eligibility.judge_members(queue, [(job.shape, record.gang) for job in queued], queued[0].pools)
 
 
 def _rejections(ledger: Ledger, key: _Kind | _Gang, reason: str, now_ms: int) -> list[JobSetEvents]:

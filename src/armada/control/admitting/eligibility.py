@@ -2,6 +2,10 @@
 
 A no is given only by known capacity: all nodes of a pool count, also those that are cordoned, busy, or of an executor
 that is silent just now. A pool without any node is not known yet, so a job that could only go there waits.
+
+Pools are asked in order. One is passed over when a pool whose nodes it may use said yes already. A yes of one pool is
+the yes of its whole submission group. Where a job fits only as a guest on special nodes, that counts in pools that
+have away pools, and in no other.
 """
 
 from collections.abc import Sequence
@@ -11,9 +15,10 @@ import msgspec
 import numpy as np
 
 from armada.model.fleet import Node, Queue
-from armada.model.jobs import JobShape
-from armada.model.policy import PoolPolicy, SchedulingPolicy
+from armada.model.jobs import GangSpec, JobShape
+from armada.model.policy import NO_LIMIT, PoolPolicy, RateLimit, SchedulingPolicy
 from armada.model.resources import NANO_PER_UNIT
+from armada.scheduling.decisions import Method
 from armada.scheduling.intake import build_snapshot
 from armada.scheduling.matching import FITS
 from armada.scheduling.round import schedule
@@ -44,11 +49,15 @@ class Verdict(msgspec.Struct, frozen=True):
         return bool(self.pools)
 
 
+Members = Sequence[tuple[JobShape, GangSpec]]
+"""A gang's members, each with what it says about the gang."""
+
+
 class Eligibility:
     """Answers for shapes in queues, remembered until the fleet or the queue's limits change."""
 
     def __init__(self, policy: SchedulingPolicy) -> None:
-        self._policy = policy
+        self._policy = _unhindered(policy)
         self._kinds = policy.kinds()
         self._fleet_version = -1
         self._nodes: dict[str, list[Node]] = {}
@@ -80,6 +89,16 @@ class Eligibility:
             counts[shape] = counts.get(shape, 0) + 1
         key = (queue.name, tuple(counts.items()), pools)
         return self._remembered(key, queue, list(shapes), pools)
+
+    def judge_members(self, queue: Queue, members: Members, pools: tuple[str, ...] | None = None) -> Verdict:
+        """Answer for the members that a gang has so far: each has to fit alone, and all of them at the same time."""
+        if fault := _disagreement(members):
+            return Verdict(reason=fault)
+        for shape, _ in members:
+            verdict = self.judge(queue, shape, pools)
+            if not verdict.is_possible:
+                return verdict
+        return self.judge_gang(queue, [shape for shape, _ in members], pools)
 
     def can_run(self, queue: Queue, shape: JobShape, pools: tuple[str, ...] | None, avoid: tuple[str, ...]) -> bool:
         """Say if a job can run on a node other than these (values of the node id label), or may do so in future."""
@@ -114,18 +133,26 @@ class Eligibility:
         for name in wanted:
             pool = self._policy.pool(name) or PoolPolicy(name=name)
             table = self._table(pool)
+            if name in possible or any(other in possible for other in pool.away_pools):
+                continue
             if not len(table):
                 unseen.append(name)
             elif objection := self._objection(pool, table, queue, shapes):
                 objections.append(f"pool {name}: {objection}")
             else:
-                possible.append(name)
+                possible += [other for other in self._group(pool) if other in wanted and other not in possible]
         if possible:
             return Verdict(pools=tuple(possible))
         if unseen or not wanted:
             names = ", ".join(unseen)
             objections.append(f"no capacity of pool {names} is known yet" if unseen else "no pool is known yet")
         return Verdict(is_final=not unseen and bool(wanted), reason="\n".join(objections))
+
+    def _group(self, pool: PoolPolicy) -> list[str]:
+        """Return the pool and those that share its verdicts."""
+        group = pool.submission_group or pool.name
+        others = [one.name for one in self._policy.pools if (one.submission_group or one.name) == group]
+        return [pool.name, *(name for name in others if name != pool.name)]
 
     def _table(self, pool: PoolPolicy) -> FleetTable:
         table = self._tables.get(pool.name)
@@ -144,8 +171,12 @@ class Eligibility:
                 return objection
         if len(shapes) == 1:
             return ""
-        placed = len(schedule(snapshot).leases.row)
-        return "" if placed == len(shapes) else f"the {len(shapes)} members of the gang don't fit at the same time"
+        leases = schedule(snapshot).leases
+        if len(leases.row) < len(shapes):
+            return f"the {len(shapes)} members of the gang don't fit at the same time"
+        if Method.AWAY in leases.method and not pool.away_pools:
+            return f"the {len(shapes)} members of the gang fit at the same time only as guests on special nodes"
+        return ""
 
     def _empty_pool(self, table: FleetTable, queue: Queue, shapes: Sequence[JobShape]) -> PoolSnapshot:
         """A round in which nothing runs and only these jobs wait, as one gang without a uniformity label."""
@@ -194,14 +225,14 @@ class Eligibility:
     def _fits_nowhere(self, snapshot: PoolSnapshot, row: int, *, allows_away: bool) -> str:
         """Say why one shape fits no empty node, counting nodes by reason; empty when it fits one."""
         shapes, nodes = snapshot.shapes, snapshot.nodes
-        rules = [int(shapes.rule[row])]
-        if allows_away:
+        rules = [int(shapes.rule[row])] if snapshot.rules.home_scheduling else []
+        if allows_away and snapshot.rules.away_scheduling:
             rules += shapes.away_rule[shapes.away_offsets[row] : shapes.away_offsets[row + 1]].tolist()
         request = shapes.request[row] * ~np.array(snapshot.rules.floating)
         has_room = (nodes.allocatable >= request).all(axis=1)
         if any(bool((has_room & (shapes.verdict[rule][nodes.type] == FITS)).any()) for rule in rules):
             return ""
-        verdicts = shapes.verdict[rules[0]][nodes.type]
+        verdicts = shapes.verdict[int(shapes.rule[row])][nodes.type]
         reasons = [
             (int((verdicts == code).sum()), shapes.texts[int(code)]) for code in np.unique(verdicts) if code != FITS
         ]
@@ -234,6 +265,34 @@ class Eligibility:
 def _as_if_free(node: Node) -> Node:
     taints = tuple(taint for taint in node.taints if taint.key != _CORDON_TAINT)
     return msgspec.structs.replace(node, unschedulable=False, taints=taints)
+
+
+def _unhindered(policy: SchedulingPolicy) -> SchedulingPolicy:
+    """Return the policy without what may hold a job back for a while, and without prices: trials have none."""
+    pools = tuple(
+        msgspec.structs.replace(pool, market=None, optimiser=None, preemption_limit=None) for pool in policy.pools
+    )
+    return msgspec.structs.replace(
+        policy,
+        pools=pools,
+        rate=RateLimit(),
+        max_queue_lookback=NO_LIMIT,
+        max_round_fractions={},
+        max_round_fractions_by_pool={},
+    )
+
+
+def _disagreement(members: Members) -> str:
+    """Say what members of one gang tell differently; empty when they agree."""
+    _, gang = members[0]
+    classes = dict.fromkeys(shape.priority_class for shape, _ in members)
+    if len(classes) > 1:
+        return f"the members of gang {gang.id} have different priority classes: {', '.join(classes)}"
+    if any(other != gang for _, other in members):
+        return f"the members of gang {gang.id} differ in its cardinality or its node uniformity label"
+    if len(members) > gang.cardinality:
+        return f"gang {gang.id} has {len(members)} members, more than its cardinality {gang.cardinality}"
+    return ""
 
 
 def _nothing_runs() -> RunningJobs:
