@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from armada.model.resources import format_quantity
 from armada.scheduling.kernels import codes
-from armada.scheduling.snapshot import HOME, Amounts, Flags, PoolSnapshot, Rows
+from armada.scheduling.snapshot import AWAY, CROSS_POOL, Amounts, Flags, PoolSnapshot, Rows
 
 SHARE_TOLERANCE: Final = 1e-9
 
@@ -115,7 +115,10 @@ class Leases(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 class Preemptions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """Running jobs that lose their run (K). `for_row` is the job that gets the room, or -1 where no single one does."""
+    """Running jobs that lose their run (K). `for_row` is the job that gets the room, or -1 where no single one does.
+
+    `node` is -1 for a member of a gang that goes with the others and stands on no node of the round.
+    """
 
     row: Rows
     node: Rows
@@ -229,7 +232,7 @@ class LeaseDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreemptionDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """One preemption. `for_row` is -1 where no single job gets the room."""
+    """One preemption. `for_row` is -1 where no single job gets the room; `node_id` is empty outside of the round."""
 
     row: int
     node_id: str
@@ -285,7 +288,9 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         lost, ids = self.preemptions, self.snapshot.nodes.ids
         columns = (lost.row, lost.node, lost.kind, lost.for_row)
         for row, node, kind, for_row in zip(*(one.tolist() for one in columns), strict=True):
-            yield PreemptionDecision(row=row, node_id=ids[node], kind=PreemptionKind(kind), for_row=for_row)
+            yield PreemptionDecision(
+                row=row, node_id=ids[node] if node >= 0 else "", kind=PreemptionKind(kind), for_row=for_row
+            )
 
     def each_refusal(self) -> Iterator[tuple[int, Reason]]:
         """Give (row, reason) of the jobs that were looked at and not placed, one by one."""
@@ -404,7 +409,8 @@ def _overfull(snapshot: PoolSnapshot, leases: Leases, won: NDArray[np.int64], go
     stays &= running.node >= 0
     node = np.concatenate((running.node[stays], leases.node))
     shape = np.concatenate((running.shape[stays], snapshot.queued.shape[won]))
-    priority = np.concatenate((running.priority[stays], leases.priority))
+    bound_at = np.where((running.kind == AWAY) & rules.cross_pool_preempted_first, CROSS_POOL, running.priority)
+    priority = np.concatenate((bound_at[stays], leases.priority))
     solid = snapshot.classes.preemptible[snapshot.shapes.class_row[shape]] == 0
     found = []
     for bucket in rules.priorities[1:]:
@@ -424,9 +430,7 @@ def _torn_gangs(snapshot: PoolSnapshot, leases: Leases, won: NDArray[np.int64], 
     found = []
     if ((members > 0) & (members != gangs.cardinality)).any():
         found.append("a gang is leased in part")
-    in_gang = running.gang >= 0
-    on_nodes = in_gang & (running.node >= 0) & (running.kind == HOME)
-    before = np.bincount(running.gang[on_nodes], minlength=count)
+    before = np.bincount(running.gang[running.gang >= 0], minlength=count)
     lost_gang = running.gang[gone]
     lost = np.bincount(lost_gang[lost_gang >= 0], minlength=count)
     if ((lost > 0) & (lost != before)).any():

@@ -1,7 +1,7 @@
 """Eviction: which running jobs go back into the draw, gangs whole.
 
 First pass: all preemptible jobs of queues above their protected share, or only what such a queue holds beyond it.
-Second pass: jobs at exactly a priority of which their node has given out more than it has.
+Second pass: jobs, guests among them, at exactly a priority of which their node has given out more than it has.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from armada.scheduling.snapshot import HOME, Flags, Floats, PoolSnapshot, Rows
 
 
 def evictable(snapshot: PoolSnapshot, jobs: Jobs) -> Flags:
-    """Return which jobs may be evicted at all, their class permitting: those whose run belongs to the pool."""
+    """Return which jobs fairness may evict, their class permitting: those whose run belongs to the pool."""
     flags = np.ones(len(jobs.node), np.uint8)
     flags[: jobs.running] = snapshot.running.kind == HOME
     return flags
@@ -37,13 +37,13 @@ def evict_by_fairness(snapshot: PoolSnapshot, board: Board, due: Floats) -> Rows
     return np.flatnonzero(marked).astype(np.int32)
 
 
-def evict_oversubscribed(snapshot: PoolSnapshot, board: Board, *, spares_overfull: bool = False) -> Rows:
-    """Evict for the second pass; return the jobs, queue by queue in serving order, those of this round last.
+def evict_oversubscribed(board: Board, *, spares_overfull: bool = False) -> Rows:
+    """Evict for the second pass, guests too; return the jobs, queue by queue in serving order, new ones last.
 
     `spares_overfull` leaves nodes alone that were overfull before the round.
     """
     marked = np.zeros(len(board.jobs.node), np.uint8)
-    can_evict = evictable(snapshot, board.jobs)
+    can_evict = np.ones_like(marked)
     if not mark_oversubscribed(board.jobs, board.shapes, board.nodes, can_evict, marked, spares_overfull):
         return np.zeros(0, np.int32)
     _evict(board, can_evict, marked)
@@ -51,10 +51,10 @@ def evict_oversubscribed(snapshot: PoolSnapshot, board: Board, *, spares_overful
     return evicted[np.lexsort((evicted, board.jobs.queue[evicted]))].astype(np.int32)
 
 
-def is_oversubscribed(snapshot: PoolSnapshot, board: Board) -> bool:
+def is_oversubscribed(board: Board) -> bool:
     """Say whether a node that was not overfull gave out more than it has, at a priority of jobs that can be evicted."""
     marked = np.zeros(len(board.jobs.node), np.uint8)
-    can_evict = evictable(snapshot, board.jobs)
+    can_evict = np.ones_like(marked)
     return mark_oversubscribed(board.jobs, board.shapes, board.nodes, can_evict, marked, spares_overfull=True)
 
 
@@ -68,8 +68,25 @@ def evict_again(board: Board, evicted: Rows) -> None:
 
 
 def highest_first(jobs: Jobs, evicted: Rows) -> Rows:
-    """Return evicted jobs queue by queue, those bound at higher priorities first, else in the order given."""
-    return evicted[np.lexsort((np.arange(len(evicted)), -jobs.bucket[evicted], jobs.queue[evicted]))]
+    """Return evicted jobs queue by queue, those leased at higher priorities first, else in the order given."""
+    bucket = jobs.bucket.copy()
+    bucket[: jobs.running] = jobs.leased_at
+    return evicted[np.lexsort((np.arange(len(evicted)), -bucket[evicted], jobs.queue[evicted]))]
+
+
+def lose_siblings(snapshot: PoolSnapshot, board: Board) -> None:
+    """Let members that stand on no node of the round go with their gang, where it lost one that does."""
+    jobs, books, kind = board.jobs, board.books, snapshot.running.kind
+    gang, state = jobs.gang[: jobs.running], jobs.state[: jobs.running]
+    is_torn = np.zeros(len(board.gangs.cardinality) + 1, np.bool_)
+    is_torn[gang[(state == codes.LOST) & (gang >= 0)]] = True
+    others = np.flatnonzero((jobs.node[: jobs.running] < 0) & is_torn[gang])
+    jobs.state[others] = codes.LOST
+    counted = others[kind[others] == HOME]
+    request, queue = board.shapes.request[jobs.shape[counted]], jobs.queue[counted]
+    np.subtract.at(books.held, queue, request)
+    np.subtract.at(books.held_in_class, (queue, board.shapes.class_row[jobs.shape[counted]]), request)
+    books.all_held[:] -= request.sum(axis=0)
 
 
 def _evict(board: Board, can_evict: Flags, marked: Flags) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from armada.scheduling.decisions import QueueFigures
 from armada.scheduling.kernels.books import Books, adjust_shares, enter_running, share, sum_demand
 from armada.scheduling.kernels.jobs import Jobs, Shapes
-from armada.scheduling.snapshot import UNLIMITED, Amounts, Flags, Floats, PoolSnapshot
+from armada.scheduling.snapshot import ELSEWHERE, UNLIMITED, Amounts, Flags, Floats, PoolSnapshot
 
 
 class Shares(msgspec.Struct, frozen=True, eq=False, kw_only=True):
@@ -49,7 +49,8 @@ def open_books(snapshot: PoolSnapshot, jobs: Jobs, shapes: Shapes) -> Books:
         turns=np.zeros((len(queues.names) + 1, 3), np.int64),
         nothing=np.zeros(width, np.int64),
     )
-    enter_running(jobs, shapes, books)
+    # Guests count as far as they stand on this pool's nodes: what they hold elsewhere is no business of its queues.
+    enter_running(jobs, shapes, books, (snapshot.running.kind != ELSEWHERE).astype(np.uint8))
     return books
 
 
@@ -57,6 +58,7 @@ def work_out_shares(snapshot: PoolSnapshot, jobs: Jobs, shapes: Shapes, books: B
     """Return every queue's due: by weight, and after what others do not use was handed on. Sets the books' budgets."""
     queues = snapshot.queues
     by_class = books.held_in_class.copy()
+    by_class[queues.guest > 0] = 0
     sum_demand(jobs, shapes, queues.cordoned, snapshot.queued.offsets, by_class)
     constrained = np.minimum(by_class, books.limit).sum(axis=1)
     wanted = np.array([share(books.total, books.multiplier, row) for row in constrained], np.float64)

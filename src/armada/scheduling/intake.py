@@ -14,9 +14,12 @@ from armada.model.policy import PoolPolicy, SchedulingPolicy
 from armada.model.resources import fraction_of
 from armada.scheduling.matching import PlacementRule, Verdicts, label_keys, match
 from armada.scheduling.snapshot import (
+    AWAY,
     CROSS_POOL,
     EVICTED,
     FOREIGN,
+    GUEST_SUFFIX,
+    HOME,
     UNLIMITED,
     Amounts,
     ClassColumns,
@@ -65,11 +68,11 @@ def build_snapshot(  # noqa: PLR0913 - one argument a table or number that its o
     `preemption_tokens` None means that fair-share preemption has no rate limit. `optimiser` has an effect in pools
     that have a fairness optimiser.
     """
-    active = _active_queues(queues, queued, running)
+    lines = _lines(queues, queued, running)
     nodes, node_row, overfull = _nodes(fleet, shapes, running)
     terms = _Terms(policy, pool, nodes)
-    queued_columns = _queued(queued, active)
-    running_columns = _running(running, active, node_row, terms.class_priority[shapes.class_row[shapes.kind]])
+    queued_columns = _queued(queued, lines)
+    running_columns = _running(running, lines, node_row, terms.class_priority[shapes.class_row[shapes.kind]])
     used, queued_shape, running_shape = _used_kinds(shapes, queued_columns.shape, running_columns.shape)
     labels = _labels_in_use(gangs, queued_columns.gang)
     verdicts, rule_place = _verdicts(_Question(terms.pool, labels, overfull), fleet, shapes, used)
@@ -87,7 +90,7 @@ def build_snapshot(  # noqa: PLR0913 - one argument a table or number that its o
             preemptible=np.array([kind.preemptible for kind in policy.priority_classes], np.uint8),
         ),
         shapes=shape_columns,
-        queues=terms.queues([queues[index] for index in active]),
+        queues=terms.queues([(queues[index], is_guest) for index, is_guest in lines]),
         queued=msgspec.structs.replace(queued_columns, shape=queued_shape),
         running=msgspec.structs.replace(running_columns, shape=running_shape),
         gangs=_gangs(fleet, gangs, labels, verdicts),
@@ -145,9 +148,9 @@ class _Terms:
             cross_pool_preempted_first=pool.cross_pool_preempted_first,
         )
 
-    def queues(self, lines: list[QueueLine]) -> QueueColumns:
-        """Return the queues as columns."""
-        width = len(self.kinds)
+    def queues(self, pairs: list[tuple[QueueLine, bool]]) -> QueueColumns:
+        """Return the queues as columns; each with whether it is a line of guests."""
+        width, lines = len(self.kinds), [line for line, _ in pairs]
         limit = np.full((len(lines), len(self.class_priority), width), UNLIMITED, np.int64)
         for index, line in enumerate(lines):
             self._write_limits(limit[index], line)
@@ -155,16 +158,19 @@ class _Terms:
         overrides = [line.weight_override or 0.0 for line in lines]
         raw = [1.0 / factor if factor > 0 else 1.0 for factor in factors]
         weight = [1.0 / one if one > 0 else own for one, own in zip(overrides, raw, strict=True)]
+        zero = (0,) * width
+        penalty = [zero if is_guest else line.penalty or zero for line, is_guest in pairs]
         return QueueColumns(
-            names=tuple(line.queue.name for line in lines),
+            names=tuple(_line_name(line, is_guest=is_guest) for line, is_guest in pairs),
+            guest=np.array([is_guest for _, is_guest in pairs], np.uint8),
             weight=np.array(weight, np.float64),
             raw_weight=np.array(raw, np.float64),
-            cordoned=np.array([line.queue.cordoned for line in lines], np.uint8),
+            cordoned=np.array([line.queue.cordoned and not is_guest for line, is_guest in pairs], np.uint8),
             tokens=np.array([line.tokens for line in lines], np.float64),
             burst=np.array([line.burst for line in lines], np.int64),
-            penalty=np.array([line.penalty or (0,) * width for line in lines], np.int64).reshape(len(lines), width),
+            penalty=np.array(penalty, np.int64).reshape(len(lines), width),
             limit=limit,
-            holds=np.array([line.holds for line in lines], np.uint8),
+            holds=np.array([line.holds and not is_guest for line, is_guest in pairs], np.uint8),
         )
 
     def _write_limits(self, rows: Amounts, line: QueueLine) -> None:
@@ -204,16 +210,22 @@ def _optimiser(terms: _Terms, turn: OptimiserTurn | None, rows: Rows) -> Optimis
     )
 
 
-def _active_queues(
+def _lines(
     queues: list[QueueLine] | tuple[QueueLine, ...],
     queued: QueuedJobs,
     running: RunningJobs,
-) -> list[int]:
-    """Return the places of the queues that have a job here, by name."""
+) -> list[tuple[int, bool]]:
+    """Return the places of the queues that have a job here, by name; and again (True) of those that have guests."""
     waiting = np.diff(queued.offsets)
-    held = np.bincount(running.queue[running.kind != FOREIGN], minlength=len(queues))
-    busy = [index for index in range(len(queues)) if waiting[index] or held[index]]
-    return sorted(busy, key=lambda index: queues[index].queue.name)
+    held = np.bincount(running.queue[running.kind == HOME], minlength=len(queues))
+    guests = np.bincount(running.queue[running.kind == AWAY], minlength=len(queues))
+    busy = [(int(index), False) for index in np.flatnonzero((waiting > 0) | (held > 0))]
+    busy += [(int(index), True) for index in np.flatnonzero(guests)]
+    return sorted(busy, key=lambda line: (_line_name(queues[line[0]], is_guest=line[1]), line[1]))
+
+
+def _line_name(line: QueueLine, *, is_guest: bool) -> str:
+    return line.queue.name + GUEST_SUFFIX if is_guest else line.queue.name
 
 
 def _nodes(fleet: FleetTable, shapes: ShapeTable, running: RunningJobs) -> tuple[NodeColumns, Rows, Flags]:
@@ -226,7 +238,7 @@ def _nodes(fleet: FleetTable, shapes: ShapeTable, running: RunningJobs) -> tuple
     on_node = running.node >= 0
     request = shapes.request[shapes.kind[running.shape]]
     foreign = on_node & (running.kind == FOREIGN)
-    ours = on_node & (running.kind != FOREIGN)
+    ours = on_node & ~foreign
     np.subtract.at(allocatable, running.node[foreign], request[foreign])
     np.add.at(bound, running.node[ours], request[ours])
     floating = ~fleet.on_nodes
@@ -249,14 +261,15 @@ def _nodes(fleet: FleetTable, shapes: ShapeTable, running: RunningJobs) -> tuple
     return columns, row, overfull
 
 
-def _queued(queued: QueuedJobs, active: list[int]) -> QueuedColumns:
-    sizes = np.diff(queued.offsets)
-    offsets = np.zeros(len(active) + 1, np.int64)
-    np.cumsum(sizes[active], out=offsets[1:])
-    if active == list(range(len(active))):
+def _queued(queued: QueuedJobs, lines: list[tuple[int, bool]]) -> QueuedColumns:
+    sizes = np.append(np.diff(queued.offsets), 0)
+    offsets = np.zeros(len(lines) + 1, np.int64)
+    np.cumsum(sizes[[-1 if is_guest else index for index, is_guest in lines]], out=offsets[1:])
+    homes = [index for index, is_guest in lines if not is_guest]
+    if homes == list(range(len(homes))):
         places: Any = slice(0, int(offsets[-1]))
     else:
-        spans = [np.arange(queued.offsets[index], queued.offsets[index + 1]) for index in active]
+        spans = [np.arange(queued.offsets[index], queued.offsets[index + 1]) for index in homes]
         places = np.concatenate(spans) if spans else np.zeros(0, np.int64)
     return QueuedColumns(
         offsets=offsets,
@@ -266,26 +279,30 @@ def _queued(queued: QueuedJobs, active: list[int]) -> QueuedColumns:
     )
 
 
-def _running(running: RunningJobs, active: list[int], node_row: Rows, class_priority: Amounts) -> RunningColumns:
+def _running(
+    running: RunningJobs, lines: list[tuple[int, bool]], node_row: Rows, class_priority: Amounts
+) -> RunningColumns:
     """Sort the running jobs as their queues would serve them; `class_priority` is by shape.
 
     Foreign runs have done their part: they took room.
     """
-    place_of = np.full(max(active, default=-1) + 2, -1, np.int32)
-    place_of[active] = np.arange(len(active), dtype=np.int32)
+    place_of = np.full((2, max((index for index, _ in lines), default=-1) + 2), -1, np.int32)
+    for place, (index, is_guest) in enumerate(lines):
+        place_of[int(is_guest), index] = place
     part = np.flatnonzero(running.kind != FOREIGN)
+    own = place_of[(running.kind[part] != HOME).astype(np.intp), running.queue[part]]
     order = np.lexsort(
         (
             running.submitted[part],
             running.leased_ms[part],
             running.job_priority[part],
             -class_priority[running.shape[part]],
-            place_of[running.queue[part]],
+            own,
         ),
     )
     part = part[order]
-    offsets = np.zeros(len(active) + 1, np.int64)
-    np.cumsum(np.bincount(place_of[running.queue[part]], minlength=len(active)), out=offsets[1:])
+    offsets = np.zeros(len(lines) + 1, np.int64)
+    np.cumsum(np.bincount(own, minlength=len(lines)), out=offsets[1:])
     node = running.node[part]
     return RunningColumns(
         offsets=offsets,

@@ -19,7 +19,7 @@ from armada.scheduling.kernels.nodes.holding import Holds, hold
 from armada.scheduling.kernels.nodes.index import CHUNK
 from armada.scheduling.kernels.nodes.room import Nodes
 from armada.scheduling.kernels.victims import Victims, link
-from armada.scheduling.snapshot import Amounts, Floats, PoolSnapshot, Rows
+from armada.scheduling.snapshot import AWAY, CROSS_POOL, Amounts, Floats, PoolSnapshot, Rows
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,9 @@ def lay_out_jobs(snapshot: PoolSnapshot) -> Jobs:
     queues = np.arange(len(snapshot.queues.names), dtype=np.int32)
     bucket = np.zeros(every, np.int32)
     priorities = np.array(snapshot.rules.priorities, np.int64)
-    bucket[:count] = np.searchsorted(priorities, running.priority)
+    leased_at = np.searchsorted(priorities, running.priority).astype(np.int32)
+    gives_way = (running.kind == AWAY) & snapshot.rules.cross_pool_preempted_first
+    bucket[:count] = np.where(gives_way, snapshot.rules.priorities.index(CROSS_POOL), leased_at)
     nowhere = np.full(waiting, -1, np.int32)
     return Jobs(
         shape=np.concatenate((running.shape, queued.shape)),
@@ -76,6 +78,7 @@ def lay_out_jobs(snapshot: PoolSnapshot) -> Jobs:
         queue=np.concatenate((np.repeat(queues, np.diff(running.offsets)), np.repeat(queues, np.diff(queued.offsets)))),
         node=np.concatenate((running.node, nowhere)),
         bucket=bucket,
+        leased_at=leased_at,
         state=np.zeros(every, np.uint8),
         method=np.zeros(every, np.uint8),
         reason=np.zeros(every, np.uint8),

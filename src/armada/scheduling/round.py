@@ -29,6 +29,7 @@ from armada.scheduling.eviction import (
     evict_oversubscribed,
     highest_first,
     is_oversubscribed,
+    lose_siblings,
 )
 from armada.scheduling.fairness import due_shares, queue_figures, work_out_shares
 from armada.scheduling.intake import build_snapshot
@@ -83,9 +84,11 @@ def schedule(
             evicted = evict_by_fairness(snapshot, board, due)
         # 3. order, 4. place gang by gang
         ended = _draw(snapshot, board, evicted, tuning, second_pass=False)
-        urgent = np.flatnonzero(board.jobs.method == codes.URGENCY)
+        # A job that went away may have found its room in either way.
+        urgent = np.flatnonzero((board.jobs.method == codes.URGENCY) | (board.jobs.method == codes.AWAY))
         # 5. evict where nodes gave out too much, 6. place the evicted again
         again = _second_pass(snapshot, board, tuning)
+        lose_siblings(snapshot, board)
         if snapshot.optimiser is not None:
             optimised, yielded = improve(snapshot, board, shares, snapshot.optimiser, may_optimise)
     # 7. compare, 8. explain
@@ -129,16 +132,16 @@ def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> Rows:
     returns late, at the priority of its lowest member, takes too much, the lower ones on that node compete again.
     Returns the jobs that were evicted first.
     """
-    evicted = first = evict_oversubscribed(snapshot, board)
+    evicted = first = evict_oversubscribed(board)
     if not len(evicted):
         return first
     _draw(snapshot, board, evicted, tuning, second_pass=True)
-    if not is_oversubscribed(snapshot, board):
+    if not is_oversubscribed(board):
         return first
     evict_again(board, evicted)
     for _ in range(REPAIRS):
         _draw(snapshot, board, highest_first(board.jobs, evicted), tuning, second_pass=True)
-        evicted = evict_oversubscribed(snapshot, board, spares_overfull=True)
+        evicted = evict_oversubscribed(board, spares_overfull=True)
         if not len(evicted):
             return first
     board.jobs.state[evicted] = codes.LOST
@@ -177,7 +180,7 @@ def _leases(snapshot: PoolSnapshot, jobs: Jobs) -> Leases:
 def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64], yielded: Flags) -> Preemptions:
     """Name for each job that lost its place the one that has it now.
 
-    `urgent` were placed over lower priorities; `yielded` marks those that gave way to the fairness optimiser.
+    `urgent` may have been placed over lower priorities; `yielded` marks those that gave way to the fairness optimiser.
 
     A gang member that nobody displaced itself is lost with its gang, to whoever displaced a sibling.
     """
@@ -191,8 +194,9 @@ def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64], 
         winner[gave_way_too] = jobs.saved[winner[gave_way_too]]
         gave_way_too = (winner >= 0) & (yielded[winner] > 0)
     stayed = urgent[jobs.state[urgent] == codes.RUNS]
-    urgent_on = np.full(len(snapshot.nodes.ids), -1, np.int64)
-    order = np.lexsort((-stayed, jobs.bucket[stayed]))
+    # One more than there are nodes, for jobs whose node, -1, takes no part.
+    urgent_on = np.full(len(snapshot.nodes.ids) + 1, -1, np.int64)
+    order = np.lexsort((-stayed, jobs.bucket[stayed], jobs.away_entry[stayed] < 0))
     urgent_on[jobs.node[stayed[order]]] = stayed[order]
     displaced = np.flatnonzero(winner < 0)
     winner[displaced] = urgent_on[jobs.node[lost[displaced]]]
@@ -203,7 +207,7 @@ def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64], 
     winner_of_gang[gang[named]] = winner[named]
     siblings = np.flatnonzero((gang >= 0) & (winner < 0))
     winner[siblings] = winner_of_gang[gang[siblings]]
-    kind[siblings[winner[siblings] >= 0]] = PreemptionKind.GANG
+    kind[siblings[(winner[siblings] >= 0) | (jobs.node[lost[siblings]] < 0)]] = PreemptionKind.GANG
     rows = np.concatenate((snapshot.running.row, snapshot.queued.row, np.full(1, -1, np.int32)))
     return Preemptions(
         row=snapshot.running.row[lost],

@@ -32,11 +32,15 @@ CROSS_POOL: Final = -1
 HOME: Final = 0
 """`RunningColumns.kind`: the run belongs to this pool."""
 AWAY: Final = 1
-"""`RunningColumns.kind`: the run's pool lists this pool as one that its jobs may use."""
+"""`RunningColumns.kind`: a guest on a node of this pool; its run's pool lists this one among its away pools."""
 FOREIGN: Final = 2
 """`RunningColumns.kind`: a run of any other pool; it takes room and is never touched."""
+ELSEWHERE: Final = 3
+"""`RunningColumns.kind`: on no node of the round, but in a gang of which other members are guests here."""
+GUEST_SUFFIX: Final = "-away"
+"""What follows a queue's name in that of its line of guests."""
 
-CAPSULE_VERSION: Final = 1
+CAPSULE_VERSION: Final = 2
 _ARRAY: Final = 1
 
 
@@ -126,9 +130,13 @@ class QueueColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Queues with work in the pool (Q), sorted by name. `limit[q, c]` bounds what q may hold in class c.
 
     `holds` marks queues whose first queued job has waited so long that free room is held for it.
+
+    A queue that has guests here has a line of its own for them (`guest`), named with GUEST_SUFFIX. It has the queue's
+    weight and holds what the guests hold; it wants nothing and no job waits in it.
     """
 
     names: tuple[str, ...]
+    guest: Flags
     weight: Floats
     raw_weight: Floats
     cordoned: Flags
@@ -155,7 +163,8 @@ class RunningColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Running jobs (M), queue by queue as `QueuedColumns`, in the order in which they would be served.
 
     `node` is -1 where the node is not in the round. `priority` is the one it was scheduled at. `kind` is HOME, AWAY or
-    FOREIGN (FOREIGN ones have no say in any queue's figures).
+    ELSEWHERE; guests and their gangs' other members are in the lines of guests. FOREIGN ones have left their mark on
+    `NodeColumns.allocatable` and are not here.
     """
 
     offsets: Amounts

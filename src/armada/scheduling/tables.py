@@ -56,7 +56,8 @@ class RunningJobs(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Jobs that hold room or whose run belongs to the pool, in any order.
 
     `queue` is the place among the queues given; `node` the place in the fleet, or -1 for a node that takes no part.
-    `priority` is the one scheduled at. `submitted` sorts by submit order. `kind` is HOME, AWAY or FOREIGN.
+    `priority` is the one scheduled at. `submitted` sorts by submit order. `kind` is HOME, AWAY, FOREIGN or ELSEWHERE
+    (the last with node -1).
     """
 
     row: Rows
@@ -89,7 +90,8 @@ class OptimiserTurn(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 class FleetTable:
     """Nodes that may take part in a pool's rounds, as columns. Make a new one whenever one of the nodes changes.
 
-    `total` and `allocatable` are [N, R]. A node's place in the table is its index order.
+    `total` and `allocatable` are [N, R]. A node's place in the table is its index order. `is_own` [N] marks the pool's
+    own nodes; the others are borrowed.
     """
 
     def __init__(self, policy: SchedulingPolicy, pool: str, nodes: Sequence[Node]) -> None:
@@ -109,6 +111,7 @@ class FleetTable:
         self.rank = np.empty(len(self.nodes), np.int32)
         self.rank[sorted(range(len(self.ids)), key=self.ids.__getitem__)] = np.arange(len(self.nodes), dtype=np.int32)
         self.unschedulable = np.array([node.unschedulable for node in self.nodes], np.bool_)
+        self.is_own = np.array([node.pool == pool for node in self.nodes], np.bool_)
         self.taint_sets: list[tuple[Taint, ...]] = []
         self.taint_set = self._interned_taints()
         self.lane = self._lanes(policy)

@@ -16,7 +16,7 @@ from armada.model.lifecycle import RunState
 from armada.model.policy import SchedulingPolicy
 from armada.model.resources import Vector
 from armada.scheduling.intake import build_snapshot
-from armada.scheduling.snapshot import FOREIGN, HOME, UNLIMITED, PoolSnapshot
+from armada.scheduling.snapshot import AWAY, ELSEWHERE, FOREIGN, HOME, UNLIMITED, PoolSnapshot
 from armada.scheduling.tables import (
     FleetTable,
     GangRows,
@@ -116,7 +116,9 @@ class PoolReader:
     def _fleet(self, pool: str, executors: tuple[str, ...]) -> FleetTable:
         version, own, table = self._fleets.get(pool, (NONE, (), None))
         if table is None or (version, own) != (self._fold.fleet.version, executors):
-            nodes = [node for name in executors for node in self._fold.fleet.nodes_of(name) if node.pool == pool]
+            policy = self._policy.pool(pool)
+            pools = (pool, *policy.away_pools) if policy is not None else (pool,)
+            nodes = [node for name in executors for node in self._fold.fleet.nodes_of(name) if node.pool in pools]
             if table is None or table.nodes != tuple(nodes):
                 table = FleetTable(self._policy, pool, nodes)
             self._fleets.pop(pool, None)
@@ -170,23 +172,48 @@ class PoolReader:
 
         node = place_of_node[runs.column("node")[rows]]
         queue = place_of_queue[jobs.column("queue")[runs.column("job")[rows]]]
-        live = runs.column("state")[rows] < RunState.SUCCEEDED
-        home = live & (runs.column("pool")[rows] == runs.pools.find(pool)) & (queue != NONE)
+        live = (runs.column("state")[rows] < RunState.SUCCEEDED) & (queue != NONE)
+        home = live & (runs.column("pool")[rows] == runs.pools.find(pool))
+        kind = np.where(home, HOME, FOREIGN).astype(np.uint8)
         part = np.flatnonzero(home | (node != NONE))
-        rows, home = rows[part], home[part]
+        visiting = live & self._of_guests(pool, rows)
+        if len(fleet) and visiting.any():
+            here = visiting & (node != NONE) & fleet.is_own[node]
+            kind[here] = AWAY
+            others = self._siblings(rows, here, visiting & ~here)
+            # One that stands on a borrowed node takes its room there as any other; it is named once more as a sibling.
+            rows = np.concatenate((rows[part], rows[others]))
+            queue = np.concatenate((queue[part], queue[others]))
+            node = np.concatenate((node[part], np.full(len(others), NONE, np.int32)))
+            kind = np.concatenate((kind[part], np.full(len(others), ELSEWHERE, np.uint8)))
+        else:
+            rows, queue, node, kind = rows[part], queue[part], node[part], kind[part]
         job: Rows = runs.column("job")[rows]
         return RunningJobs(
             row=job,
             shape=jobs.column("shape")[job],
-            queue=np.maximum(queue[part], 0),
+            queue=np.maximum(queue, 0),
             gang=jobs.column("gang")[job],
-            node=node[part],
+            node=node,
             priority=runs.column("priority")[rows],
             job_priority=jobs.column("priority")[job],
             leased_ms=runs.column("leased_ms")[rows],
             submitted=jobs.column("sequence")[job],
-            kind=np.where(home, HOME, FOREIGN).astype(np.uint8),
+            kind=kind,
         )
+
+    def _of_guests(self, pool: str, rows: Rows) -> NDArray[np.bool_]:
+        """Say of each run whether its pool is another one, whose jobs may use this pool's nodes."""
+        runs = self._fold.runs
+        names = [other.name for other in self._policy.pools if pool in other.away_pools and other.name != pool]
+        numbers = [number for number in map(runs.pools.find, names) if number != NONE]
+        return np.isin(runs.column("pool")[rows], numbers) if numbers else np.zeros(len(rows), np.bool_)
+
+    def _siblings(self, rows: Rows, here: NDArray[np.bool_], others: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the places of those others whose gang has a member here."""
+        gang = self._fold.jobs.column("gang")[self._fold.runs.column("job")[rows]]
+        gangs = np.unique(gang[here & (gang != NONE)])
+        return np.flatnonzero(others & np.isin(gang, gangs)) if len(gangs) else np.zeros(0, np.int64)
 
     def _gangs(self) -> GangRows:
         gangs = self._fold.jobs.gangs

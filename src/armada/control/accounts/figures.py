@@ -22,7 +22,7 @@ from armada.scheduling.decisions import (
     Termination,
     node_objections,
 )
-from armada.scheduling.snapshot import FOREIGN, PoolSnapshot, Rows
+from armada.scheduling.snapshot import ELSEWHERE, PoolSnapshot, Rows
 
 NO_ROW: Final = -1
 NAMED: Final = 3
@@ -128,7 +128,7 @@ class _Columns:
         """Return by class what a queue holds after the round."""
         running = self.snapshot.running
         first, last = int(running.offsets[queue]), int(running.offsets[queue + 1])
-        stays = running.kind[first:last] != FOREIGN
+        stays = running.kind[first:last] != ELSEWHERE
         stays[self.lost[self.lost_queue == queue] - first] = False
         new = self.snapshot.queued.shape[self.leased[self.leased_queue == queue]]
         return self._by_class(np.concatenate((running.shape[first:last][stays], new)))
@@ -215,8 +215,10 @@ def job_account(report: RoundReport, row: int) -> JobAccount | None:
         node, method = ids[int(decisions.leases.node[place])], Method(int(decisions.leases.method[place]))
         return JobAccount(finished_ms=report.finished_ms, outcome="leased", node_id=node, method=method, nodes=nodes)
     if (place := _place(decisions.preemptions.row, row)) is not None:
-        node = ids[int(decisions.preemptions.node[place])]
-        return JobAccount(finished_ms=report.finished_ms, outcome="preempted", node_id=node, nodes=nodes)
+        lost = int(decisions.preemptions.node[place])
+        return JobAccount(
+            finished_ms=report.finished_ms, outcome="preempted", node_id=ids[lost] if lost >= 0 else "", nodes=nodes
+        )
     if (place := _place(decisions.refusals.row, row)) is not None:
         return JobAccount(
             finished_ms=report.finished_ms,

@@ -129,9 +129,11 @@ def adjust_shares(
 
 
 @kernel
-def enter_running(jobs: Jobs, shapes: Shapes, books: Books) -> None:
-    """Enter what running jobs hold, wherever they run."""
+def enter_running(jobs: Jobs, shapes: Shapes, books: Books, counted: Flags) -> None:
+    """Enter what running jobs hold that are counted, wherever they run."""
     for job in range(jobs.running):
+        if not counted[job]:
+            continue
         shape = jobs.shape[job]
         enter(books, jobs.queue[job], shapes.class_row[shape], shapes.request[shape], 1)
 

@@ -125,7 +125,7 @@ def serve(
     reason = codes.NOT_CONSIDERED
     if is_new:
         reason = constraint(books, queue, class_row, members)
-    limited = reason == codes.NOT_CONSIDERED and not streams.gives_way[queue]
+    limited = reason == codes.NOT_CONSIDERED and not streams.guest[queue]
     if limited and exceeds_floating(books, floating, streams.head_request[queue]):
         reason = codes.FLOATING_EXCEEDED
     if reason == codes.NOT_CONSIDERED:

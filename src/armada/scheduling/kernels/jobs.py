@@ -36,7 +36,8 @@ class Jobs(NamedTuple):
     """The jobs: what they are, and where the round has put them so far.
 
     `node` is -1 for a job without a place; `state` is one of `codes` RUNS, EVICTED, LOST and has a meaning for jobs
-    with a node only. `bucket` is the one the job is bound at. `saved` is the job that made this one lose its place.
+    with a node only. `bucket` is the one the job is bound at; `leased_at` [running] that of the priority it was leased
+    at, which is another for guests that give way. `saved` is the job that made this one lose its place.
     """
 
     shape: Rows
@@ -44,6 +45,7 @@ class Jobs(NamedTuple):
     queue: Rows
     node: Rows
     bucket: Rows
+    leased_at: Rows
     state: Flags
     method: Flags
     reason: Flags

@@ -24,8 +24,8 @@ class Streams(NamedTuple):
     `back` lists the evicted jobs, queue q's from `back_at[q]` to `back_end[q]`; its queued jobs are `new_at[q]` to
     `new_end[q]`. `read` counts queued ones read. `needed` [2, G]: how many members complete a gang; `seen` how many
     were read; `first`, `last` and `next_member` chain them. `head_*` [Q] describe the next gang. `blocked` [S] is why
-    a shape is not tried again in this pass. `by_bucket`: priorities are those scheduled at. `gives_way` [Q] marks
-    guests, which are served after the pool's own queues.
+    a shape is not tried again in this pass. `by_bucket`: priorities are those scheduled at. `guest` [Q] marks lines of
+    guests, which `gives_way` [Q] too where they are served after the pool's own queues.
     """
 
     back: Rows
@@ -50,6 +50,7 @@ class Streams(NamedTuple):
     head_request: Amounts
     only_back: Flags
     blocked: Flags
+    guest: Flags
     gives_way: Flags
     heap: Rows
     heap_size: Amounts
@@ -114,16 +115,22 @@ def first_member(streams: Streams, queue: int) -> int:
 
 
 @part
+def bucket_leased_at(jobs: Jobs, streams: Streams, queue: int, job: int) -> int:
+    """Return the bucket of the priority that a job was leased at; guests, which all run already, may be bound lower."""
+    return int(jobs.leased_at[job] if streams.guest[queue] else jobs.bucket[job])
+
+
+@part
 def describe_head(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, queue: int) -> None:
     """Work out request, priority and costs of the queue's next gang."""
     request = streams.head_request[queue]
     for resource in range(request.shape[0]):
         request[resource] = 0
     job = first_member(streams, queue)
-    lowest = jobs.bucket[job]
+    lowest = bucket_leased_at(jobs, streams, queue, job)
     priority = shapes.priority_of_class[shapes.class_row[jobs.shape[job]]]
     while job >= 0:
-        lowest = min(lowest, jobs.bucket[job])
+        lowest = min(lowest, bucket_leased_at(jobs, streams, queue, job))
         for resource in range(request.shape[0]):
             request[resource] = min(request[resource] + shapes.request[jobs.shape[job], resource], GREATEST)
         job = streams.next_member[job]
