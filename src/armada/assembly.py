@@ -108,7 +108,7 @@ async def serving(settings: Settings, *, in_memory: bool = False) -> AsyncIterat
 
 def rules_of(settings: Settings) -> "Rules":
     """Read the rules out of the settings; raises StartupRefused that names what is wrong."""
-    from armada.model.configuration import metrics_policy, scheduling_policy
+    from armada.model.configuration import bid_feed, metrics_policy, override_feed, scheduling_policy
     from armada.model.policy import SchedulingPolicy
     from armada.model.submission import SubmissionPolicy, parse_submission_policy
     from armada.server.process import Rules
@@ -121,6 +121,11 @@ def rules_of(settings: Settings) -> "Rules":
         metrics = metrics_policy(settings.metrics)
     except InvalidRequest as error:
         raise StartupRefused(f"settings, section metrics: {error}") from error
+    try:
+        overrides = override_feed(settings.priority_override, "priorityOverride")
+        bids = bid_feed(settings.pricing_api, "pricingApi")
+    except InvalidRequest as error:
+        raise StartupRefused(f"settings: {error}") from error
     section = dict(settings.submission)
     # A class that rounds know may be submitted, unless the operator lists those that may.
     known = dict.fromkeys(
@@ -128,7 +133,13 @@ def rules_of(settings: Settings) -> "Rules":
     )
     section.setdefault("allowedPriorityClassNames", list(known))
     section.setdefault("defaultPriorityClassName", scheduling.default_priority_class)
-    return Rules(submission=parse_submission_policy(section), scheduling=scheduling, metrics=metrics)
+    return Rules(
+        submission=parse_submission_policy(section),
+        scheduling=scheduling,
+        metrics=metrics,
+        overrides=overrides,
+        bids=bids,
+    )
 
 
 async def _up(settings: Settings, on_ready: OnReady) -> int:

@@ -16,7 +16,8 @@ from armada.control.measuring.leading import LeaderTally
 from armada.control.outcome import Outcome, RoundOrder
 from armada.control.retries import CanRun, Retries
 from armada.control.rounds.cadence import Cadence
-from armada.control.rounds.planning import RoundReport, Rounds
+from armada.control.rounds.feeds import Feeds
+from armada.control.rounds.planning import RoundFailure, RoundReport, Rounds
 from armada.control.sequences import merged_sequences
 from armada.model.events import (
     Entry,
@@ -92,6 +93,11 @@ class Leader:
         """The latest round of each pool."""
         return self._rounds.reports
 
+    @property
+    def failures(self) -> Mapping[str, RoundFailure]:
+        """Pools that can't be decided at present, with why."""
+        return self._rounds.failures
+
     # -- what happens -------------------------------------------------------------------------------------------------
 
     def notice(self, entry: Entry, now_ms: int) -> None:
@@ -99,6 +105,17 @@ class Leader:
         self._admission.notice(entry)
         self._reconciliation.notice(entry)
         if any(isinstance(event, _CHANGES_WHAT_FITS) for event in entry.events):
+            self._rounds.changed(now_ms)
+
+    @property
+    def feeds(self) -> Feeds:
+        """What services of others have said last."""
+        return self._rounds.feeds
+
+    def hear(self, feeds: Feeds, now_ms: int) -> None:
+        """Take over what services of others say; the rounds from now on go by it."""
+        before, self._rounds.feeds = self._rounds.feeds, feeds
+        if before.overrides is not feeds.overrides or before.bids is not feeds.bids:
             self._rounds.changed(now_ms)
 
     def forgive(self, now_ms: int) -> None:
@@ -138,7 +155,7 @@ class Leader:
     def step(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> Step:
         """Return the next thing to do."""
         step = self._due(ledger, heartbeats, now_ms)
-        warnings, self._warnings = self._warnings, ()
+        warnings, self._warnings = (*self._warnings, *self._rounds.take_warnings()), ()
         return msgspec.structs.replace(step, warnings=warnings) if warnings else step
 
     def _due(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> Step:
@@ -152,7 +169,7 @@ class Leader:
         rejected = self._rejected(ledger, heartbeats, now_ms)
         if rejected:
             return Step(sequences=rejected, epoch=ledger.epoch)
-        order = self._rounds.next(ledger, heartbeats, now_ms)
+        order = self._rounds.next(ledger, heartbeats, self._reconciliation.errors, now_ms)
         if order is not None:
             return Step(round=order, epoch=ledger.epoch)
         return Step(wake_at_ms=self._wake_at_ms(ledger, heartbeats, now_ms))

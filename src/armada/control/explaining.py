@@ -20,11 +20,18 @@ class Explaining:
 
     def pools(self, ledger: Ledger, verbosity: int = 0) -> str:
         """Describe the latest round of each pool."""
-        parts = [
+        parts = self._failures()
+        parts += [
             round_text(round_account(report), report.order.snapshot, _names(ledger, report), verbosity)
             for _, report in sorted(self._leader.reports.items())
         ]
         return "\n\n".join(parts) or "No round has been run yet."
+
+    def _failures(self) -> list[str]:
+        return [
+            f"Pool {pool} can't be decided: {failure.reason}."
+            for pool, failure in sorted(self._leader.failures.items())
+        ]
 
     def queue(self, ledger: Ledger, name: str, verbosity: int = 0) -> str:
         """Describe how a queue stands in each pool."""
@@ -49,7 +56,7 @@ class Explaining:
             run = ledger.run(job.run_id) if job.run_id else None
             where = f" on node {run.node_name} of executor {run.executor_id}" if run is not None else ""
             return f"Job {job_id} is {job.state.name.lower()}{where}.{rounds}"
-        waits = self._waits_before_rounds(ledger, job)
+        waits = "\n".join(filter(None, [self._waits_before_rounds(ledger, job), *self._failures()]))
         if not (waits or rounds):
             waits = "No round has looked at it yet."
         return "\n".join(filter(None, [f"Job {job_id} is queued in queue {job.queue}.", waits])) + rounds

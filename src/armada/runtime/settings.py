@@ -6,7 +6,7 @@ setting's name in capitals), what was said on the command line.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import yaml
 from pydantic import Field, ValidationError
@@ -19,6 +19,9 @@ from pydantic_settings import (
 )
 
 from armada.model.errors import StartupRefused
+
+_OTHER_NAMES: Final = {"priorityOverride": "priority_override", "pricingApi": "pricing_api"}
+"""Sections that a file may also call as the reference's files do."""
 
 
 class Settings(BaseSettings):
@@ -80,6 +83,12 @@ class Settings(BaseSettings):
     metrics: dict[str, Any] = Field(
         default_factory=dict, description="What the metrics page shows, by the reference's keys."
     )
+    priority_override: dict[str, Any] = Field(
+        default_factory=dict, description="The service that overrides queues' priorities, by the reference's keys."
+    )
+    pricing_api: dict[str, Any] = Field(
+        default_factory=dict, description="The service that knows what queues bid, by the reference's keys."
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -125,7 +134,7 @@ def _read(file: Path) -> dict[str, Any]:
         return {}
     if not isinstance(content, dict):
         raise StartupRefused(f"settings file {file}: it must hold settings by name")
-    return content
+    return {_OTHER_NAMES.get(str(name), str(name)): values for name, values in content.items()}
 
 
 def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:

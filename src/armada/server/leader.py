@@ -49,6 +49,10 @@ class LeaderLoop:
     def _notice(self, entry: Entry) -> None:
         self._leader.notice(entry, self._replica.now_ms())
 
+    def wake(self) -> None:
+        """Ask what is due now: the leader has heard something that the log does not hold."""
+        self._news.set()
+
     async def until_leading(self) -> None:
         """Return once this replica leads.
 

@@ -14,6 +14,7 @@ from armada.control.leasing import Roster
 from armada.control.reports import Reports
 from armada.control.rounds.cadence import Cadence
 from armada.eventlog.port import EventLog
+from armada.model.configuration import ServiceFeed
 from armada.model.errors import CorruptEntry, StartupRefused
 from armada.model.policy import MetricsPolicy, SchedulingPolicy
 from armada.model.submission import SubmissionPolicy
@@ -25,6 +26,7 @@ from armada.runtime.telemetry import Log, Metrics
 from armada.scheduling.round import warm_up
 from armada.server.agents import AgentLink, Agents, ExecutorApiService
 from armada.server.authentication import Authenticator, refuse_open_doors
+from armada.server.feeds.listening import Listening
 from armada.server.following import Followers
 from armada.server.leader import LeaderLoop
 from armada.server.measuring.metrics_page import MetricsPage
@@ -51,11 +53,13 @@ _GRACE_S: Final = 1.0
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """What the control plane decides by, and what it shows of itself."""
+    """What the control plane decides by, whom it asks, and what it shows of itself."""
 
     submission: SubmissionPolicy
     scheduling: SchedulingPolicy
     metrics: MetricsPolicy = MetricsPolicy()
+    overrides: ServiceFeed | None = None
+    bids: ServiceFeed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +138,23 @@ class ControlPlane:
         )
         self._supervisor.start("old entries", self.trimming.run)
         self._supervisor.start("checkpoints", checkpoints.run)
+        self._listen(leading)
         await warming
         self._supervisor.start("lead", leading.run)
         await leading.until_leading()
         self._leads = True
+
+    def _listen(self, leading: LeaderLoop) -> None:
+        """Begin to ask the services that rounds go by."""
+        listening = Listening(
+            self.replica,
+            self._leader,
+            self._rules.scheduling,
+            wake=leading.wake,
+            registry=self.metrics.registry,
+            log=self._log,
+        )
+        listening.start(self._supervisor, self._rules.overrides, self._rules.bids)
 
     def _cadence(self) -> Cadence:
         settings = self._settings

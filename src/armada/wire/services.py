@@ -27,7 +27,14 @@ from armada_client.google.api import annotations_pb2
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.empty_pb2 import Empty
 
-from armada._proto import executor_pb2_grpc, operations_pb2, operations_pb2_grpc, reports_pb2, reports_pb2_grpc
+from armada._proto import (
+    executor_pb2_grpc,
+    operations_pb2,
+    operations_pb2_grpc,
+    prices_pb2_grpc,
+    reports_pb2,
+    reports_pb2_grpc,
+)
 from armada.model.errors import (
     AlreadyExists,
     ArmadaError,
@@ -53,6 +60,8 @@ NodeServicer = operations_pb2_grpc.NodeServicer
 ExecutorServicer = operations_pb2_grpc.ExecutorServicer
 ExecutorApiServicer = executor_pb2_grpc.ExecutorApiServicer
 ReportingServicer = reports_pb2_grpc.SchedulerReportingServicer
+BidServicer = prices_pb2_grpc.BidRetrieverServiceServicer
+PriorityOverrideServicer = prices_pb2_grpc.PriorityOverrideServiceServicer
 
 SubmitStub: StubOf = submit_pb2_grpc.SubmitStub
 QueueStub: StubOf = submit_pb2_grpc.QueueServiceStub
@@ -64,6 +73,8 @@ NodeStub: StubOf = operations_pb2_grpc.NodeStub
 ExecutorStub: StubOf = operations_pb2_grpc.ExecutorStub
 ExecutorApiStub: StubOf = executor_pb2_grpc.ExecutorApiStub
 ReportingStub: StubOf = reports_pb2_grpc.SchedulerReportingStub
+BidStub: StubOf = prices_pb2_grpc.BidRetrieverServiceStub
+PriorityOverrideStub: StubOf = prices_pb2_grpc.PriorityOverrideServiceStub
 
 _ADDERS: Final[tuple[tuple[type[Any], Callable[[Any, Any], None]], ...]] = (
     (SubmitServicer, submit_pb2_grpc.add_SubmitServicer_to_server),
@@ -76,6 +87,8 @@ _ADDERS: Final[tuple[tuple[type[Any], Callable[[Any, Any], None]], ...]] = (
     (ExecutorServicer, operations_pb2_grpc.add_ExecutorServicer_to_server),
     (ExecutorApiServicer, executor_pb2_grpc.add_ExecutorApiServicer_to_server),
     (ReportingServicer, reports_pb2_grpc.add_SchedulerReportingServicer_to_server),
+    (BidServicer, prices_pb2_grpc.add_BidRetrieverServiceServicer_to_server),
+    (PriorityOverrideServicer, prices_pb2_grpc.add_PriorityOverrideServiceServicer_to_server),
 )
 
 MAX_RECEIVE_BYTES: Final = 4 * 1024 * 1024

@@ -178,6 +178,7 @@ class Reconciliation:
                 sequences += verdicts.of(line, can_run)
             except Exception as error:  # noqa: BLE001 - one pool that can't be looked at must not stop the others
                 self.errors[pool] = f"its runs could not be reconciled with their nodes: {error!r}"
+                warnings += (f"pool {pool} can't be decided: {self.errors[pool]}",)
                 self._failed_runs.update(dict.fromkeys(run.run_id for run in line))
                 self._tries_again_ms = now_ms + self._retry_ms
         return Reconciled(sequences=merged_sequences(sequences), warnings=warnings)

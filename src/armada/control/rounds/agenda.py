@@ -59,6 +59,15 @@ class Agenda:
         self.round_runs = True
         return self._pools_left.pop(0)
 
+    def refused(self) -> None:
+        """Note that the pool taken last can't be decided: the next one may be taken at once."""
+        self.round_runs = False
+
+    def stopped(self) -> None:
+        """Leave out what is left of the cycle."""
+        self.round_runs = False
+        self._pools_left = []
+
     def ended(self, started_ms: int, now_ms: int) -> None:
         """Note that a round was decided; the rest that is due after it goes by how long it took."""
         self.round_runs = False

@@ -7,6 +7,7 @@ import msgspec
 from armada.control.outcome import Outcome, RoundOrder, outcome_of
 from armada.control.rounds.agenda import Agenda
 from armada.control.rounds.cadence import Cadence
+from armada.control.rounds.feeds import Feeds
 from armada.control.rounds.limiters import Limiters
 from armada.model.policy import PoolPolicy, SchedulingPolicy
 from armada.scheduling.decisions import Decisions, Termination
@@ -24,6 +25,13 @@ class RoundReport(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     preempted: int
 
 
+class RoundFailure(msgspec.Struct, frozen=True):
+    """Why a pool could not be decided, and when that was found last."""
+
+    reason: str
+    at_ms: int
+
+
 class Rounds:
     """The leader's rounds, one at a time: pool after pool, cycle after cycle."""
 
@@ -36,7 +44,11 @@ class Rounds:
         self._ordered = 0
         self._optimised_ms: dict[str, int] = {}
         self._healthy: tuple[str, ...] = ()
+        self._warnings: tuple[str, ...] = ()
+        self.feeds = Feeds()
         self.reports: dict[str, RoundReport] = {}
+        self.failures: dict[str, RoundFailure] = {}
+        """Pools that can't be decided at present."""
 
     def changed(self, now_ms: int) -> None:
         """Note that something changed that may let a job be placed."""
@@ -59,8 +71,14 @@ class Rounds:
             return None
         return self._agenda.due_ms(wants_rounds=self._are_wanted(ledger))
 
-    def next(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> RoundOrder | None:
-        """Return the round that is due now, if any."""
+    def next(
+        self, ledger: Ledger, heartbeats: Mapping[str, int], obstacles: Mapping[str, str], now_ms: int
+    ) -> RoundOrder | None:
+        """Return the round that is due now, if any.
+
+        A pool among the `obstacles` (with why), or one whose feeds have not answered yet, fails in this cycle; the
+        others are decided all the same, unless the policy has pools fail together.
+        """
         if self._agenda.round_runs or self._policy.disabled:
             return None
         healthy = self._healthy_executors(ledger, heartbeats, now_ms)
@@ -73,8 +91,27 @@ class Rounds:
             if due_ms is None or due_ms > now_ms:
                 return None
             self._agenda.start(self._pools(ledger) if wanted else (), now_ms)
-        pool = self._agenda.next_pool()
-        return self._order(ledger, pool, now_ms) if pool is not None else None
+        while (pool := self._agenda.next_pool()) is not None:
+            awaited = self.feeds.obstacle(self._policy.pool(pool) or PoolPolicy(name=pool))
+            if not (awaited or pool in obstacles):
+                return self._order(ledger, pool, now_ms)
+            if awaited and pool not in self.failures:
+                self._warnings += (f"pool {pool} can't be decided: {awaited}",)
+            self._refuse(pool, awaited or obstacles[pool], now_ms)
+        return None
+
+    def _refuse(self, pool: str, reason: str, now_ms: int) -> None:
+        """Let a pool fail without a round."""
+        self.failures[pool] = RoundFailure(reason, now_ms)
+        if self._policy.pools_fail_together:
+            self._agenda.stopped()
+        else:
+            self._agenda.refused()
+
+    def take_warnings(self) -> tuple[str, ...]:
+        """Return what an operator should read, each once."""
+        warnings, self._warnings = self._warnings, ()
+        return warnings
 
     def failed(self, now_ms: int) -> None:
         """Go on after a round that could not be decided: it is tried again after the schedule period."""
@@ -89,6 +126,7 @@ class Rounds:
             self._optimised_ms[order.pool] = order.started_ms
         if decisions.termination is Termination.RATE_LIMIT:
             self._agenda.changed(now_ms + self._cadence.rate_retry_ms)
+        self.failures.pop(order.pool, None)
         self.reports[order.pool] = RoundReport(
             order=order,
             decisions=decisions,
@@ -116,7 +154,9 @@ class Rounds:
         circumstances = Circumstances(
             executors=frozenset(self._healthy),
             queue_tokens=self._limiters.queue_tokens(ledger.queues, now_ms),
+            weight_overrides=self.feeds.of_pool(pool),
             penalties=ledger.penalties(pool, now_ms),
+            bids=self.feeds.bids,
             global_tokens=self._limiters.tokens(now_ms),
             preemption_tokens=self._limiters.preemption_tokens(pool, now_ms),
             now_ms=now_ms,

@@ -5,8 +5,9 @@ The keys are those of the reference's configuration file, in camel case. Duratio
 reads nowhere are accepted and ignored. Knows no file format: it is given mappings and lists.
 """
 
+from armada.model.configuration.feeds import ServiceFeed, bid_feed, override_feed
 from armada.model.configuration.metrics import metrics_policy
 from armada.model.configuration.retries import retry_policy
 from armada.model.configuration.scheduling import scheduling_policy
 
-__all__ = ["metrics_policy", "retry_policy", "scheduling_policy"]
+__all__ = ["ServiceFeed", "bid_feed", "metrics_policy", "override_feed", "retry_policy", "scheduling_policy"]

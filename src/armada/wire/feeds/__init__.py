@@ -1,0 +1,1 @@
+"""Messages of services of others: priority overrides and bids."""
