@@ -8,6 +8,7 @@ from pathlib import Path
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from armada.control.measuring.catalogue import SERIES
 from tests.integration.plane import Executor, Plane, item, plane
 
 
@@ -51,6 +52,29 @@ async def test_a_leader_shows_its_rounds(tmp_path: Path) -> None:
         assert "armada_scheduler_scheduled_jobs{" in page
         checks = families(page)["armada_scheduler_submit_check_times"]
         assert [sample.value for sample in checks.samples if sample.name.endswith("_count")] == [1]
+
+
+async def test_series_carry_their_labels_and_no_others(tmp_path: Path) -> None:
+    async with plane(tmp_path, metrics={"jobCheckpointIntervals": ["1h"]}) as here:
+        executor = Executor(here.running, "east")
+        await executor.exchange()
+        await here.client.send(*[item()] * 3)
+        leases = await executor.take(3)
+        await executor.finish(leases[:1])
+        await executor.finish(leases[1:2], "failed")
+        await executor.report(leases[2], "pending", "running")
+        await here.client.send(item(cpu="500"), item(cpu="60"))
+        page = await scrape(here)
+        labels = {series.name: set(series.labels) for series in SERIES}
+        shown = families(page)
+        for name in shown.keys() & labels.keys():
+            for sample in shown[name].samples:
+                assert sample.labels.keys() - {"le"} == labels[name], name
+        assert {"armada_queue_size", "armada_cluster_capacity", "armada_job_run_time_seconds"} <= shown.keys()
+        states = "armada_scheduler_job_state_counter_by_queue"
+        assert value(page, states, queue="qa", state="succeeded", priorState="running") == 1
+        assert value(page, states, queue="qa", state="failed", priorState="running") == 1
+        assert value(page, "armada_queue_size", queue="qa", state="running") == 1
 
 
 async def test_a_scraper_that_prefers_openmetrics_gets_the_same_names(tmp_path: Path) -> None:

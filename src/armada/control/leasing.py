@@ -14,7 +14,7 @@ from armada.model.events import ExecutorReported, JobSetEvents, RunsReleased
 from armada.model.fleet import Node
 from armada.model.growth import grown, grown_pod
 from armada.model.jobs import JobTemplate
-from armada.model.leases import LeaseRequest, NodeReport, RunLease
+from armada.model.leases import LeaseRequest, NodeReport, NodeUsage, RunLease
 from armada.model.policy import SchedulingPolicy
 from armada.state.ledger import Ledger
 from armada.state.records import JobRecord, RunRecord
@@ -41,7 +41,7 @@ class _Agent:
     those among them that are none of its runs, and `fleet_version` the state of the fleet at which they were looked up.
     """
 
-    __slots__ = ("checked", "fleet_version", "heard_ms", "held", "reports", "strange", "told")
+    __slots__ = ("checked", "fleet_version", "heard_ms", "held", "reports", "strange", "told", "usage")
 
     def __init__(self) -> None:
         self.heard_ms = 0
@@ -51,6 +51,7 @@ class _Agent:
         self.checked: frozenset[str] = _NO_IDS
         self.strange: tuple[str, ...] = ()
         self.fleet_version = -1
+        self.usage: tuple[NodeUsage, ...] = ()
 
 
 class Roster:
@@ -68,6 +69,10 @@ class Roster:
         """Return the time of the last word of each executor heard so far."""
         return {executor_id: agent.heard_ms for executor_id, agent in self._agents.items()}
 
+    def usage(self) -> Mapping[str, tuple[NodeUsage, ...]]:
+        """Return what each executor said last of what jobs use."""
+        return {executor_id: agent.usage for executor_id, agent in self._agents.items() if agent.usage}
+
     def forgive(self, now_ms: int) -> None:
         """Take every executor as heard just now."""
         for agent in self._agents.values():
@@ -77,6 +82,7 @@ class Roster:
         """Take in a request and return what it says that is new: changed nodes, runs whose room is free again."""
         agent = self._agents.setdefault(request.executor_id, _Agent())
         agent.heard_ms = now_ms
+        agent.usage = request.usage
         facts: list[ExecutorReported | RunsReleased] = [
             *self._fleet_facts(ledger, agent, request, now_ms),
             *_releases(ledger, request.executor_id, agent.held, now_ms),

@@ -24,8 +24,19 @@ class NodeReport(msgspec.Struct, frozen=True):
     runs: tuple[HeldRun, ...] = ()
 
 
+class NodeUsage(msgspec.Struct, frozen=True):
+    """What a queue's jobs in a pool use on a node just now: amounts by resource name, in whole units."""
+
+    node_name: str
+    pool: str
+    queue: str
+    amounts: tuple[tuple[str, float], ...]
+
+
 class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True):
     """All an executor has. `unassigned_run_ids` are held but on no node yet; `max_leases` bounds the answer.
+
+    `usage` is there where the executor measures it.
 
     An agent in the same process repeats the very same `NodeReport` object while nothing on that node changed, so that
     the reader may skip it by identity.
@@ -36,6 +47,7 @@ class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeReport, ...]
     unassigned_run_ids: tuple[str, ...] = ()
     max_leases: int = 100
+    usage: tuple[NodeUsage, ...] = ()
 
 
 class RunLease(msgspec.Struct, frozen=True, kw_only=True):

@@ -119,7 +119,13 @@ class ControlPlane:
             self.replica, self._leader, self._roster, rounds=self._rounds, metrics=self.metrics, log=self._log
         )
         self._page = MetricsPage(
-            self.replica, self._leader, self._rules.metrics, name=host_name(), registry=self.metrics.registry
+            self.replica,
+            self._leader,
+            self._roster,
+            policy=self._rules.metrics,
+            scheduling=policy,
+            name=host_name(),
+            registry=self.metrics.registry,
         )
         self._supervisor.at_stop("metrics page", self._page.close)
         checkpoints = Checkpoints(

@@ -15,6 +15,7 @@ from armada.model.policy import RetryPolicy, SchedulingPolicy
 from armada.model.resources import Vector
 from armada.scheduling.snapshot import PoolSnapshot
 from armada.state import checkpoint
+from armada.state.figures.standing import Standing, taken
 from armada.state.fold import Fold
 from armada.state.holdings.gangs import GangRows
 from armada.state.holdings.jobs import CANCEL_REQUESTED, PREEMPT_REQUESTED
@@ -350,6 +351,10 @@ class Ledger(LeaderQuestions):
     def penalties(self, pool: str, now_ms: int) -> dict[str, Vector]:
         """Return by queue what jobs that ended too soon in a pool still count now, in column units."""
         return self._fold.short_jobs.penalties(pool, now_ms, self._fold.time_ms)
+
+    def standing(self) -> Standing:
+        """Return copies of all columns that figures are made of, as they are now."""
+        return taken(self._fold, self._pools.shapes())
 
     # -- checks -------------------------------------------------------------------------------------------------------
 

@@ -102,6 +102,11 @@ class PoolReader:
     def _optimiser(self, now_ms: int) -> OptimiserTurn:
         return OptimiserTurn(now_ms=now_ms, submitted=self._fold.jobs.column("sequence"))
 
+    def shapes(self) -> ShapeTable:
+        """Return the jobs' shapes as the scheduler sees them, up to date."""
+        self._mirror_shapes()
+        return self._shapes
+
     def _mirror_shapes(self) -> None:
         """Bring the scheduler's table of shapes in line with the jobs' shapes, number by number."""
         shapes = self._fold.jobs.shapes

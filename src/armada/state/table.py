@@ -166,6 +166,10 @@ class Interner(Generic[Key]):
         """All numbers are below this."""
         return len(self._values)
 
+    def values(self) -> list[Key | None]:
+        """Return a copy of all values by number; None where a number is not in use."""
+        return self._values.copy()
+
     def find(self, value: Key) -> int:
         """Return the value's number, or NONE."""
         return self._numbers.get(value, NONE)

@@ -27,8 +27,8 @@ from armada.model.jobs import (
     JobTemplate,
     rendered,
 )
-from armada.model.leases import HeldRun, LeaseReply, LeaseRequest, NodeReport, RunLease
-from armada.model.resources import canonical_quantity
+from armada.model.leases import HeldRun, LeaseReply, LeaseRequest, NodeReport, NodeUsage, RunLease
+from armada.model.resources import NANO_PER_UNIT, canonical_quantity, parse_quantity
 from armada.wire.podspec import ByteCache, pod_spec_json, pod_spec_message, to_json
 from armada.wire.submitted import ingresses, services
 
@@ -77,12 +77,14 @@ class ReportedFleet:
             InvalidRequest: a bad quantity or text in a node; the message names the node.
         """
         owner = f"{message.executor_id}\0{message.pool}\0".encode()
+        usage = tuple(each for reported in message.nodes for each in _usage(reported))
         return LeaseRequest(
             executor_id=message.executor_id,
             pool=message.pool,
             nodes=tuple(self._report(owner, message, reported) for reported in message.nodes),
             unassigned_run_ids=tuple(message.unassigned_job_run_ids),
             max_leases=message.max_jobs_to_lease,
+            usage=usage,
         )
 
     def _report(self, owner: bytes, message: executorapi.LeaseRequest, reported: executorapi.NodeInfo) -> NodeReport:
@@ -105,6 +107,18 @@ class ReportedFleet:
             except InvalidRequest as error:
                 raise InvalidRequest(f"node {reported.name!r}: {error}") from error
         return self._reports.put(key, NodeReport(node, runs))
+
+
+def _usage(reported: executorapi.NodeInfo) -> Iterator[NodeUsage]:
+    """Give what jobs use on a node by pool and queue; what is no quantity is left out: nothing is decided by it."""
+    for each in reported.resource_usage_by_queue_and_pool:
+        amounts: list[tuple[str, float]] = []
+        for name, quantity in sorted(each.resources.items()):
+            try:
+                amounts.append((name, parse_quantity(quantity.string) / NANO_PER_UNIT))
+            except InvalidRequest:
+                continue
+        yield NodeUsage(reported.name, each.pool, each.queue, tuple(amounts))
 
 
 def node_id_of(executor_id: str, node_name: str) -> str:

@@ -9,7 +9,7 @@ from armada._proto import executor_pb2 as executorapi
 from armada.model.errors import InvalidRequest
 from armada.model.fleet import Node, Taint
 from armada.model.jobs import GangSpec, Toleration
-from armada.model.leases import HeldRun, LeaseReply, LeaseRequest, NodeReport, RunLease
+from armada.model.leases import HeldRun, LeaseReply, LeaseRequest, NodeReport, NodeUsage, RunLease
 from armada.wire import agents
 from armada.wire.podspec import from_json
 from tests.unit.wire.builders import POD, template
@@ -106,6 +106,18 @@ def test_a_node_without_pool_is_in_the_executors_pool() -> None:
     message.nodes.add(name="n1").taints.add(key="armadaproject.io/reservation")
     node = agents.ReportedFleet().request(message).nodes[0].node
     assert (node.pool, node.reservation) == ("default", "unspecified")
+
+
+def test_use_of_resources_is_read_and_changes_no_node() -> None:
+    message = agents.lease_request_message(LeaseRequest(executor_id="east", pool="p", nodes=(NodeReport(NODE),)))
+    fleet = agents.ReportedFleet()
+    before = fleet.request(executorapi.LeaseRequest.FromString(message.SerializeToString()))
+    used = message.nodes[0].resource_usage_by_queue_and_pool.add(pool="p", queue="qa")
+    used.resources["cpu"].string = "1500m"
+    used.resources["memory"].string = "nonsense"
+    after = fleet.request(message)
+    assert after.usage == (NodeUsage(NODE.name, "p", "qa", (("cpu", 1.5),)),)
+    assert (before.usage, after.nodes[0] is before.nodes[0]) == ((), True)
 
 
 def test_an_empty_request_is_one() -> None:

@@ -82,6 +82,11 @@ class Eligibility:
         """Answer for one job of this shape (after `refresh`); `pools` restricts it, None means all."""
         return self._remembered((queue.name, shape, pools), queue, [shape], pools)
 
+    def judged_pools(self, queue: str, shape: JobShape, pools: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Return the pools that jobs were last judged to be able to run in; None where they were not judged lately."""
+        known = self._answers.get((queue, shape, pools))
+        return known[1].pools if known is not None else None
+
     def judge_gang(self, queue: Queue, shapes: Sequence[JobShape], pools: tuple[str, ...] | None = None) -> Verdict:
         """Answer for a complete gang, whose members have to run at the same time in one pool."""
         counts: dict[JobShape, int] = {}

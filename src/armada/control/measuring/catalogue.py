@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from armada.control.measuring import leading, rounds, transitions
+from armada.control.measuring import leading, rounds, standing, transitions
 from armada.control.measuring.series import Series
 
-SERIES: Final[tuple[Series, ...]] = (*leading.SERIES, *rounds.SERIES, *transitions.SERIES)
+SERIES: Final[tuple[Series, ...]] = (*leading.SERIES, *rounds.SERIES, *transitions.SERIES, *standing.SERIES)

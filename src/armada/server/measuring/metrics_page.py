@@ -3,7 +3,7 @@
 import asyncio
 import gzip
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -11,13 +11,17 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
 from armada.control.cycle import Leader
+from armada.control.leasing import Roster
 from armada.control.measuring.leading import leader_status
 from armada.control.measuring.rounds import round_families
 from armada.control.measuring.series import Family
+from armada.control.measuring.standing import Circumstances, StandingFigures
 from armada.control.measuring.transitions import Transitions
-from armada.model.policy import MetricsPolicy
+from armada.control.rounds.planning import RoundReport
+from armada.model.policy import MetricsPolicy, SchedulingPolicy
 from armada.runtime.exposition import TextPage
 from armada.server.replica import Replica
+from armada.state.figures.standing import Standing
 
 _LIGHT: Final = 1
 """Level of gzip: the page is repetitive, and a higher one costs more than it saves."""
@@ -26,12 +30,24 @@ _LIGHT: Final = 1
 class MetricsPage:
     """What this replica measures. Only a leader shows more than its own process and that it leads or not."""
 
-    def __init__(
-        self, replica: Replica, leader: Leader, policy: MetricsPolicy, *, name: str, registry: CollectorRegistry
+    def __init__(  # noqa: PLR0913 - the parts it asks are handed in, never looked up
+        self,
+        replica: Replica,
+        leader: Leader,
+        roster: Roster,
+        *,
+        policy: MetricsPolicy,
+        scheduling: SchedulingPolicy,
+        name: str,
+        registry: CollectorRegistry,
     ) -> None:
         self._replica = replica
         self._leader = leader
         self._policy = policy
+        self._roster = roster
+        self._figures = StandingFigures(scheduling, policy)
+        self._stood: list[Family] = []
+        self._stood_ms = 0
         self._transitions = Transitions(policy)
         self._counts_since_ms = replica.now_ms()
         replica.ledger.show_to(self._transitions)
@@ -67,15 +83,34 @@ class MetricsPage:
             self._counts_since_ms = self._replica.now_ms()
         reports = dict(self._leader.reports)
         own = generate_latest(self._registry)
+        standing = self._standing(reports) if leads else None
 
         def written() -> bytes:
             families = [leader_status(self._name, leads=leads)]
             if leads:
                 # Reports of rounds never change, so that another thread may take its time with them.
                 families += [*self._leader.tally.families(), *round_families(reports), *self._transitions.families()]
+                if standing is not None:
+                    self._stood = self._figures.families(*standing)
+                families += self._stood
             return own + written_text(families).encode()
 
         return await self._apart(written)
+
+    def _standing(self, reports: Mapping[str, RoundReport]) -> tuple[Standing, Circumstances] | None:
+        """Copy what stands now; None while the figures made last are fresh enough."""
+        now_ms = self._replica.now_ms()
+        if self._stood and abs(now_ms - self._stood_ms) < self._policy.refresh_ms:
+            return None
+        self._stood_ms = now_ms
+        seen = Circumstances(
+            now_ms=now_ms,
+            judged=self._leader.eligibility.judged_pools,
+            reports=reports,
+            heartbeats=self._roster.heartbeats(),
+            usage=self._roster.usage(),
+        )
+        return self._replica.ledger.standing(), seen
 
 
 def written_text(families: Iterable[Family]) -> str:
