@@ -47,10 +47,14 @@ class LeaderQuestions:
         record = self._fleet.executor(executor_id)
         return record is not None and record.settings.cordoned
 
-    def unstarted_count(self, executor_id: str) -> int:
-        """Return how many leases an executor has not confirmed."""
+    def unstarted_count(self, executor_id: str, pools: Iterable[str] | None = None) -> int:
+        """Return how many leases an executor has not confirmed, of these pools (None: all, at once)."""
         runs = self._runs.by_executor.get(self._runs.executors.find(executor_id))
-        return 0 if runs is None else len(runs.to_start)
+        if runs is None or pools is None:
+            return 0 if runs is None else len(runs.to_start)
+        wanted = dict.fromkeys(map(self._runs.pools.find, pools))
+        pool_of = self._runs.pool
+        return sum(pool_of[row] in wanted for row in runs.to_start)
 
     def confirmed_count(self, executor_id: str) -> int:
         """Return how many runs of an executor are pending or running."""

@@ -11,6 +11,7 @@ import msgspec
 
 from armada.cli.problems import facts
 from armada.cli.problems.reading import FinishedSpec, JobSpecText, ReadProblem, RunSpec
+from armada.control.rounds.health import FleetHealth
 from armada.model.errors import InvalidRequest
 from armada.model.events import Entry, Event, JobsSubmitted
 from armada.model.lifecycle import JobState, RunState
@@ -49,6 +50,7 @@ class Trial:
         self.number = -1
         self.now_ms = facts.NOW_MS
         self._jobs = {job.id: job for job in self.problem.jobs}
+        self._health = FleetHealth(read.policy, 0)
         self._executor_of = {node.id: executor.id for executor in self.problem.executors for node in executor.nodes}
         self._templates = facts.Templates(self.policy)
         self._still_to_come = sorted(self.problem.jobs, key=lambda job: (-job.arrives, -job.submitted, job.id))
@@ -85,7 +87,7 @@ class Trial:
         """Return what a round of this pool would be decided from now."""
         preemptions = self._preemptions.get(pool)
         circumstances = Circumstances(
-            executors=frozenset(self._executors(pool)),
+            executors=self._executors(pool),
             queue_tokens={name: bucket.tokens for name, bucket in self._rates.items()},
             weight_overrides={one.queue: one.priority for one in self.problem.overrides if one.pool == pool},
             penalties=self.ledger.penalties(pool, self.now_ms),
@@ -240,22 +242,11 @@ class Trial:
 
     # --- in a round
 
-    def _executors(self, pool: str) -> tuple[str, ...]:
-        """Return the executors whose nodes take part: heard lately, not cordoned, their leases confirmed."""
-        policy = self.policy
-        own = policy.pool(pool)
-        relevant = [pool, *(own.away_pools if own is not None else ())]
-        relevant += [one.name for one in policy.pools if pool in one.away_pools]
-        taking_part = []
-        for executor in self.problem.executors:
-            silent = sum(run.pool in relevant for run in self.ledger.runs_to_start(executor.id))
-            if (
-                not executor.cordoned
-                and executor.heartbeat_seconds_ago * 1000 <= policy.stale_executor_ms
-                and silent <= policy.max_unacknowledged_leases
-            ):
-                taking_part.append(executor.id)
-        return tuple(taking_part)
+    def _executors(self, pool: str) -> frozenset[str]:
+        """Return the executors whose nodes take part, each heard as long ago as the problem says."""
+        heard = {one.id: self.now_ms - round(one.heartbeat_seconds_ago * 1000) for one in self.problem.executors}
+        self._health.look(self.ledger, heard, self.now_ms)
+        return self._health.taking_part(self.ledger, pool)
 
     def _optimises(self, pool: str) -> bool:
         """Say whether the pool's fairness optimiser takes part: its interval has gone by since it last did."""

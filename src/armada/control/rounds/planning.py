@@ -8,6 +8,7 @@ from armada.control.outcome import Outcome, RoundOrder, outcome_of
 from armada.control.rounds.agenda import Agenda
 from armada.control.rounds.cadence import Cadence
 from armada.control.rounds.feeds import Feeds
+from armada.control.rounds.health import FleetHealth
 from armada.control.rounds.limiters import Limiters
 from armada.model.policy import PoolPolicy, SchedulingPolicy
 from armada.scheduling.decisions import Decisions, Termination
@@ -38,12 +39,11 @@ class Rounds:
     def __init__(self, policy: SchedulingPolicy, cadence: Cadence, started_ms: int) -> None:
         self._policy = policy
         self._cadence = cadence
-        self._heard_from_ms = started_ms
         self._agenda = Agenda(cadence, started_ms)
         self._limiters = Limiters(policy)
         self._ordered = 0
         self._optimised_ms: dict[str, int] = {}
-        self._healthy: tuple[str, ...] = ()
+        self._health = FleetHealth(policy, started_ms)
         self._warnings: tuple[str, ...] = ()
         self.feeds = Feeds()
         self.reports: dict[str, RoundReport] = {}
@@ -56,7 +56,7 @@ class Rounds:
 
     def forgive(self, now_ms: int) -> None:
         """Go on after the clock has jumped: silence and waits count anew."""
-        self._heard_from_ms = now_ms
+        self._health.forgive(now_ms)
         self._optimised_ms.clear()
         self._agenda.forgive(now_ms)
         self._limiters.forgive(now_ms)
@@ -81,9 +81,7 @@ class Rounds:
         """
         if self._agenda.round_runs or self._policy.disabled:
             return None
-        healthy = self._healthy_executors(ledger, heartbeats, now_ms)
-        if healthy != self._healthy:
-            self._healthy = healthy
+        if self._health.look(ledger, heartbeats, now_ms):
             self._agenda.changed(now_ms)
         if not self._agenda.in_cycle:
             wanted = self._are_wanted(ledger)
@@ -152,7 +150,7 @@ class Rounds:
     def _order(self, ledger: Ledger, pool: str, now_ms: int) -> RoundOrder:
         self._ordered += 1
         circumstances = Circumstances(
-            executors=frozenset(self._healthy),
+            executors=self._health.taking_part(ledger, pool),
             queue_tokens=self._limiters.queue_tokens(ledger.queues, now_ms),
             weight_overrides=self.feeds.of_pool(pool),
             penalties=ledger.penalties(pool, now_ms),
@@ -174,15 +172,3 @@ class Rounds:
             return False
         last_ms = self._optimised_ms.get(pool)
         return last_ms is None or now_ms - last_ms >= optimiser.interval_ms
-
-    def _healthy_executors(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> tuple[str, ...]:
-        """Executors whose nodes take part: heard lately, not cordoned, not behind with confirming leases."""
-        oldest_ms = now_ms - self._policy.stale_executor_ms
-        limit = self._policy.max_unacknowledged_leases
-        return tuple(
-            executor_id
-            for executor_id in ledger.executor_ids()
-            if max(heartbeats.get(executor_id, 0), self._heard_from_ms) > oldest_ms
-            and not ledger.is_cordoned(executor_id)
-            and ledger.unstarted_count(executor_id) <= limit
-        )
