@@ -55,7 +55,9 @@ class Explaining:
         if job.state is not JobState.QUEUED:
             run = ledger.run(job.run_id) if job.run_id else None
             where = f" on node {run.node_name} of executor {run.executor_id}" if run is not None else ""
-            return f"Job {job_id} is {job.state.name.lower()}{where}.{rounds}"
+            is_gone = run is not None and ledger.node(run.node_id) is None
+            gone = " That node is not reported any more." if is_gone else ""
+            return f"Job {job_id} is {job.state.name.lower()}{where}.{gone}{rounds}"
         waits = "\n".join(filter(None, [self._waits_before_rounds(ledger, job), *self._failures()]))
         if not (waits or rounds):
             waits = "No round has looked at it yet."

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from armada.control.cycle import Leader
 from armada.control.rounds.cadence import Cadence
 from armada.model.events import (
     ExecutorSettingsChanged,
@@ -169,3 +170,22 @@ def test_jobs_of_a_cordoned_executor_run_on_and_no_new_ones_come() -> None:
     assert here.run() == []
     assert here.world.state(running) == "leased"
     assert waits(here, late)
+
+
+def test_an_outage_of_the_control_plane_costs_no_lease() -> None:
+    """F025: executors get a fresh grace period from the new leader's start."""
+    here = Driver(cadence=Cadence(round_delay_ms=0, fleet_settle_ms=0, executor_timeout_ms=30_000))
+    here.nodes("n1")
+    (job_id,) = here.world.submit(item(PREEMPTIBLE))
+    here.run()
+    here.world.now_ms += 3 * MINUTE_MS
+    here.leader = Leader(
+        here.world.policy, Cadence(round_delay_ms=0, executor_timeout_ms=30_000), "other", here.world.now_ms
+    )
+    here.heartbeats = {}
+    assert here.run() == ["LeadershipClaimed"]
+    here.world.now_ms += 29_999
+    assert here.run() == []
+    assert here.world.state(job_id) == "leased"
+    here.world.now_ms += 1
+    assert here.run() == ["RunLeaseExpired", "JobFailed"]

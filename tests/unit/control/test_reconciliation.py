@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from armada.control.ending.reconciliation import Reconciliation, is_meant_for, reservation_of
+from armada.control.explaining import Explaining
 from armada.control.rounds.cadence import Cadence
 from armada.model.events import (
     ExecutorDeleted,
@@ -14,6 +15,7 @@ from armada.model.events import (
     RetryPolicySet,
     RunFailed,
     RunPreempted,
+    RunsReleased,
 )
 from armada.model.fleet import Taint
 from armada.model.jobs import RESERVATION, JobShape, Toleration
@@ -232,6 +234,7 @@ def test_a_single_job_stays_for_a_while_with_a_warning() -> None:
     assert f"node {name} of executor east is not reported any more" in warning
     assert here.step().warnings == ()
     assert here.world.state(job_id) == "leased"
+    assert "That node is not reported any more." in Explaining(here.leader).job(here.world.ledger, job_id)
     wake_at_ms = here.step().wake_at_ms
     assert wake_at_ms is not None
     assert wake_at_ms <= here.world.now_ms + NODE_TIMEOUT_MS
@@ -439,3 +442,43 @@ def test_what_was_preempted_was_preempted_for_a_reason_that_users_see() -> None:
     moved(here, on(here, job_id), pool="other")
     here.run()
     assert only(here, JobPreempted).failure.reason == only(here, RunPreempted).reason
+
+
+@pytest.mark.parametrize("round_fails", [False, True])
+def test_a_node_that_moves_is_not_filled_twice(*, round_fails: bool) -> None:
+    """F039: what may be preempted is, with its gang; what may not fails; the new pool waits for the room."""
+    pools = (PoolPolicy(name="default", reconciliation=STRICT), PoolPolicy(name="second"))
+    here = Driver(SchedulingPolicy(pools=pools), CADENCE)
+    here.nodes("n1", cpu="4")
+    small = pod(cpu="1", priorityClassName="armada-preemptible")
+    low = placed(here, item(small), item(small))
+    (firm,) = placed(here, item(pod(cpu="1")))
+    here.nodes("n1", cpu="4")
+    here.world.report_nodes(node("n1", cpu="4"), node("n2", cpu="1"))
+    gang = placed(here, gang_item("g", 2, small), gang_item("g", 2, small))
+    assert {on(here, job_id) for job_id in gang} == {"n1", "n2"}
+    waiting = here.world.submit(*[item(pod(cpu="1")) for _ in range(10)])
+    here.run()
+    moved(here, "n1", pool="second", cpu="4")
+    if round_fails:
+        here.notice()
+        facts = here.step()
+        here.leader.interrupted(here.world.ledger, here.world.now_ms)
+        assert facts.sequences
+    here.run()
+    assert {here.world.state(job_id) for job_id in (*low, *gang)} == {"preempted"}
+    assert here.world.state(firm) == "failed"
+    assert [event.job_id for event in here.events(JobFailed) if isinstance(event, JobFailed)] == [firm]
+    ended = here.world.ledger.runs_to_end("east")
+    assert len(ended) == 5
+    on_n1 = [run_id for run_id in ended if run_on(here, run_id) == "n1"]
+    assert all(here.world.state(job_id) == "queued" for job_id in waiting)
+    here.world.store(fact(RunsReleased(at_ms=here.world.now_ms, run_ids=tuple(on_n1))))
+    here.run()
+    assert sum(here.world.state(job_id) == "leased" for job_id in waiting) == 4
+
+
+def run_on(here: Driver, run_id: str) -> str:
+    run = here.world.ledger.run(run_id)
+    assert run is not None
+    return run.node_name

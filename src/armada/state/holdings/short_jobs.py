@@ -96,7 +96,12 @@ class ShortJobs:
         `time_ms` is the log's; a start that an executor's clock puts later counts as now.
         """
         run = jobs.run[job]
-        if run == NONE or not _OWN_END >> runs.state[run] & 1 or jobs.flags[job] & PREEMPT_REQUESTED:
+        if (
+            not self._cutoffs_ms
+            or run == NONE
+            or not _OWN_END >> runs.state[run] & 1
+            or jobs.flags[job] & PREEMPT_REQUESTED
+        ):
             return
         pool, started_ms = runs.pools[runs.pool[run]], runs.started_ms[run]
         if not started_ms and runs.state[run] == RunState.SUCCEEDED:
