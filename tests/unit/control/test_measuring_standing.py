@@ -227,13 +227,12 @@ def test_words_of_executors() -> None:
     scene = Scene()
     scene.world.report_nodes(node("n1", node_type="big"))
     used = [NodeUsage("n1", "default", "qa", (("cpu", 1.5),)), NodeUsage("gone", "default", "qa", (("cpu", 0.5),))]
-    scene.seen |= {"usage": {"east": used}, "heartbeats": {"east": 5_500}, "bids_read_ms": 7_000}
+    scene.seen |= {"usage": {"east": used}, "heartbeats": {"east": 5_500}}
     assert scene.samples("queue_resource_used") == {
         ("east", "default", "qa", "qa", "cpu", "big", "", "default", ""): 1.5,
         ("east", "default", "qa", "qa", "cpu", "", "", "", ""): 0.5,
     }
     assert scene.samples("executor_last_heartbeat_timestamp_seconds") == {("east",): 5.5}
-    assert scene.samples("scheduler_bid_price_cache_last_refresh_timestamp_seconds") == {(): 7.0}
 
 
 def test_the_most_shared_values_ever_held_are_told() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from armada.control.measuring.queues import Naming, band_text
 from armada.control.measuring.series import COUNTER, GAUGE, Family, Labels, Sample, Series
@@ -69,9 +70,6 @@ HEARD: Final = _series(
 INTERNED: Final = _series(
     "scheduler_interned_strings", (), "Most shared values (names, shapes, owners) that were held at once", COUNTER
 )
-BIDS_READ: Final = _series(
-    "scheduler_bid_price_cache_last_refresh_timestamp_seconds", (), "When bids were last read, in Unix seconds"
-)
 
 SERIES: Final = (
     PREEMPTIBILITY,
@@ -88,7 +86,6 @@ SERIES: Final = (
     POOLS,
     HEARD,
     INTERNED,
-    BIDS_READ,
 )
 
 NODES: Final = "nodes"
@@ -109,15 +106,21 @@ NOWHERE: Final = Place()
 """The place of runs whose node is not reported any more."""
 
 
-class NodeLine(msgspec.Struct, frozen=True, eq=False):
-    """A node with what it has: all of it, and what is left for our jobs. `number` is -1 where no run was ever on it."""
+class Offer(msgspec.Struct, frozen=True, eq=False):
+    """What a node has, in whole units: all of it, and what is left for our jobs."""
 
     node: Node
     place: Place
-    number: int
-    takes_jobs: bool
     total: tuple[float, ...]
     ours: tuple[float, ...]
+
+
+class NodeLine(msgspec.Struct, frozen=True, eq=False):
+    """A node as it stands. `number` is the ledger's, -1 where no run is on it."""
+
+    offer: Offer
+    number: int
+    takes_jobs: bool
 
 
 def place_of(node: Node, unit_label: str) -> Place:
@@ -135,17 +138,17 @@ def node_families(
     allocated: list[Sample] = []
     phases: list[Sample] = []
     for line in lines:
-        node, place = line.node, line.place
+        node, place, ours = line.offer.node, line.offer.place, line.offer.ours
         known = line.number >= 0
         used = [int(amount) for amount in held.on_node[line.number]] if known else [0] * len(naming.resources)
         shown = [amount * unit for amount, unit in zip(used, naming.units, strict=True)]
-        over = any(amount > most for amount, most in zip(shown, line.ours, strict=True))
+        over = any(amount > most for amount, most in zip(shown, ours, strict=True))
         solid = known and bool(held.solid[line.number])
         for pool, capacity in _pools(place.pool, guests):
             where = (pool, node.name, place.cluster, place.node_type)
             preemptible.append(((*where, _word(not solid), "non_preemptible_job" if solid else ""), 1.0))
             rest = (place.reservation, _word(line.takes_jobs), _word(over), place.pool, capacity, place.unit)
-            for resource, most, amount in zip(naming.resources, line.ours, shown, strict=True):
+            for resource, most, amount in zip(naming.resources, ours, shown, strict=True):
                 if most or amount:
                     allocatable.append(((*where, resource, *rest), most))
                     allocated.append(((*where, resource, *rest), amount))
@@ -162,21 +165,20 @@ def node_families(
     ]
 
 
-def capacity_families(lines: Iterable[NodeLine], guests: Mapping[str, Sequence[str]], naming: Naming) -> list[Family]:
+def capacity_families(lines: Sequence[NodeLine], guests: Mapping[str, Sequence[str]], naming: Naming) -> list[Family]:
     """Return what all nodes of a place have, and how many they are. Never below zero."""
     names = (*naming.resources, NODES)
-    sums: tuple[dict[Place, list[float]], ...] = ({}, {}, {})
-    for line in lines:
-        ours, total = (*line.ours, 1.0), (*line.total, 1.0)
-        available = ours if line.takes_jobs else (0.0,) * len(names)
-        for table, more in zip(sums, (ours, total, available), strict=True):
-            held = table.setdefault(line.place, [0.0] * len(names))
-            for column, amount in enumerate(more):
-                held[column] += amount
+    numbers: dict[Place, int] = {}
+    place_of_line = [numbers.setdefault(line.offer.place, len(numbers)) for line in lines]
+    ours = np.array([(*line.offer.ours, 1.0) for line in lines]).reshape(-1, len(names))
+    total = np.array([(*line.offer.total, 1.0) for line in lines]).reshape(-1, len(names))
+    available = ours * np.array([line.takes_jobs for line in lines], np.float64)[:, None]
     found: list[Family] = []
-    for series, table in zip((CAPACITY, FARM_CAPACITY, AVAILABLE), sums, strict=True):
+    for series, amounts_of in ((CAPACITY, ours), (FARM_CAPACITY, total), (AVAILABLE, available)):
+        sums = np.zeros((len(numbers), len(names)))
+        np.add.at(sums, place_of_line, amounts_of)
         samples: list[Sample] = []
-        for place, amounts in table.items():
+        for place, amounts in zip(numbers, sums.tolist(), strict=True):
             for pool, capacity in _pools(place.pool, guests):
                 for name, amount in zip(names, amounts, strict=True):
                     labels = (place.cluster, pool, name, place.node_type, place.reservation, place.pool)
@@ -204,8 +206,9 @@ def allocated_families(held: HeldFigures, places: Sequence[Place], naming: Namin
     return [Family(series=ALLOCATED, samples=allocated), Family(series=PODS, samples=list(pods.items()))]
 
 
-def usage_family(usage: Mapping[str, Sequence[NodeUsage]], nodes: Mapping[tuple[str, str], Place]) -> Family:
-    """Return what jobs use, summed up over the nodes of a place; `nodes` by executor and name."""
+def usage_family(usage: Mapping[str, Sequence[NodeUsage]], lines: Iterable[NodeLine]) -> Family:
+    """Return what jobs use, summed up over the nodes of a place."""
+    nodes = {(line.offer.node.executor_id, line.offer.node.name): line.offer.place for line in lines} if usage else {}
     sums: dict[Labels, float] = {}
     for executor_id, used in usage.items():
         for each in used:

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from armada.control.measuring import fleet, queues
-from armada.control.measuring.fleet import NOWHERE, NodeLine, Place, place_of
+from armada.control.measuring.fleet import NOWHERE, NodeLine, Offer, Place, place_of
 from armada.control.measuring.queues import EDGES_S, Naming, PoolBids
 from armada.control.measuring.rounds import in_unit
 from armada.control.measuring.series import Family
@@ -30,17 +30,13 @@ Judged = Callable[[str, JobShape, tuple[str, ...] | None], tuple[str, ...] | Non
 
 
 class Circumstances(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """What the log does not hold: the time, the latest rounds, words of executors by id, and which jobs can run where.
-
-    `bids_read_ms` is 0 where no bids were ever read.
-    """
+    """What the log does not hold: time, latest rounds, words of executors by id, and which jobs can run where."""
 
     now_ms: int
     judged: Judged
     reports: Mapping[str, RoundReport] = {}
     heartbeats: Mapping[str, int] = {}
     usage: Mapping[str, Sequence[NodeUsage]] = {}
-    bids_read_ms: int = 0
 
 
 class StandingFigures:
@@ -61,7 +57,7 @@ class StandingFigures:
             tuple(each.name for each in policy.priority_classes),
         )
         self._preemptible = np.array([each.preemptible for each in policy.priority_classes], np.int32)
-        self._nodes: dict[str, tuple[Node, tuple[float, ...], tuple[float, ...]]] = {}
+        self._nodes: dict[str, Offer] = {}
         self._most_values = 0
 
     def families(self, standing: Standing, seen: Circumstances) -> list[Family]:
@@ -71,9 +67,7 @@ class StandingFigures:
         queued = queued_figures(standing, self._pools_of(standing, seen), EDGES_MS, seen.now_ms)
         held = held_figures(standing, place_of_node, self._preemptible, EDGES_MS, seen.now_ms)
         self._most_values = max(self._most_values, standing.values_held)
-        by_name = {(line.node.executor_id, line.node.name): line.place for line in lines}
-        pools = sorted({*self._configured, *(line.place.pool for line in lines)})
-        read = [((), seen.bids_read_ms / 1_000)] if seen.bids_read_ms else []
+        pools = sorted({*self._configured, *(place.pool for place in places if place is not NOWHERE)})
         found = [
             *queues.queue_families(standing, queued),
             *queues.queued_families(queued, self._naming),
@@ -82,10 +76,9 @@ class StandingFigures:
             *fleet.allocated_families(held, places, self._naming),
             *fleet.capacity_families(lines, self._guests, self._naming),
             *fleet.executor_families(standing.executors, seen.heartbeats),
-            fleet.usage_family(seen.usage, by_name),
+            fleet.usage_family(seen.usage, lines),
             Family(series=fleet.POOLS, samples=[((pool,), 1.0) for pool in pools]),
             Family(series=fleet.INTERNED, samples=[((), self._most_values)]),
-            Family(series=fleet.BIDS_READ, samples=read),
         ]
         if self._metrics.shows_nodes:
             found += fleet.node_families(lines, held, self._guests, self._naming)
@@ -98,30 +91,25 @@ class StandingFigures:
         lines: list[NodeLine] = []
         for record in standing.executors:
             for node in record.nodes:
-                kept = known.get(node.node_id)
-                if kept is None or kept[0] is not node:
-                    kept = (node, *self._offers(node))
-                self._nodes[node.node_id] = kept
-                lines.append(
-                    NodeLine(
-                        node,
-                        place_of(node, self._metrics.scalable_unit_label),
-                        numbers.get(node.node_id, -1),
-                        not (node.unschedulable or record.settings.cordoned),
-                        *kept[1:],
-                    )
-                )
+                offer = known.get(node.node_id)
+                if offer is None or offer.node is not node:
+                    offer = self._offer(node)
+                self._nodes[node.node_id] = offer
+                takes_jobs = not (node.unschedulable or record.settings.cordoned)
+                lines.append(NodeLine(offer, numbers.get(node.node_id, -1), takes_jobs))
         return lines
 
-    def _offers(self, node: Node) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return all that a node has, and what pods that are not ours leave of it."""
+    def _offer(self, node: Node) -> Offer:
+        """Read what a node has, and what pods that are not ours leave of it."""
         total = self._kinds.vector_down(node.total)
         taken = [0] * len(total)
         for quantities in node.unallocatable.values():
             taken = [before + more for before, more in zip(taken, self._kinds.vector_up(quantities), strict=True)]
         ours = [max(0, most - less) for most, less in zip(total, taken, strict=True)]
         units = self._naming.units
-        return (
+        return Offer(
+            node,
+            place_of(node, self._metrics.scalable_unit_label),
             tuple(amount * unit for amount, unit in zip(total, units, strict=True)),
             tuple(amount * unit for amount, unit in zip(ours, units, strict=True)),
         )
@@ -129,11 +117,10 @@ class StandingFigures:
     def _places(self, standing: Standing, lines: Sequence[NodeLine]) -> tuple[list[Place], Rows]:
         """Return the distinct places, the first for nodes that nobody reports, and each node number's place."""
         places: dict[Place, int] = {NOWHERE: 0}
-        of_node = np.zeros(max(1, len(standing.node_ids)), np.int32)
-        for line in lines:
-            number = places.setdefault(line.place, len(places))
-            if line.number >= 0:
-                of_node[line.number] = number
+        of_line = [places.setdefault(line.offer.place, len(places)) for line in lines]
+        of_node = np.zeros(len(standing.node_ids) + 1, np.int32)
+        of_node[[line.number for line in lines]] = of_line
+        of_node[-1] = 0
         return list(places), of_node
 
     def _pools_of(self, standing: Standing, seen: Circumstances) -> Callable[..., tuple[str, ...]]:
@@ -141,13 +128,17 @@ class StandingFigures:
         known = tuple(dict.fromkeys((*self._configured, *nodes)))
         rank = {pool: place for place, pool in enumerate(self._metrics.primary_pools)}
 
+        ordered: dict[tuple[str, ...], tuple[str, ...]] = {}
+
         def pools_of(queue: str, kind: int, restricted: tuple[str, ...] | None) -> tuple[str, ...]:
             asked = standing.kinds[kind] if kind >= 0 else None
             shape = standing.shapes[asked.shape] if asked is not None else None
             found = seen.judged(queue, shape, restricted) if shape is not None else None
             if found is None:
                 found = restricted if restricted is not None else known
-            return tuple(sorted(found, key=lambda pool: rank.get(pool, len(rank)))) or ("",)
+            if found not in ordered:
+                ordered[found] = tuple(sorted(found, key=lambda pool: rank.get(pool, len(rank)))) or ("",)
+            return ordered[found]
 
         return pools_of
 

@@ -124,7 +124,7 @@ def _sized(pairs: _Pairs, shape: Rows, kinds: int) -> tuple[Amounts, Amounts, Am
 
 def _by_pool(standing: Standing, pairs: _Pairs, pools_of: PoolsOf) -> Iterator[tuple[str, Rows]]:
     """Give each pool with the role of each pair in it: 0 primary, 1 not, -1 not in this pool."""
-    roles: dict[str, Rows] = {}
+    together: dict[tuple[str, ...], list[int]] = {}
     asks = len(pairs.queue) <= _MAX_ASKED
     everywhere = pools_of("", -1, None)
     for place, (queue, kind) in enumerate(zip(pairs.queue.tolist(), pairs.kind.tolist(), strict=True)):
@@ -133,10 +133,13 @@ def _by_pool(standing: Standing, pairs: _Pairs, pools_of: PoolsOf) -> Iterator[t
             pools = pools_of(standing.queue_names[queue] or "", kind if asks else -1, restricted)
         else:
             pools = everywhere
+        together.setdefault(pools, []).append(place)
+    roles: dict[str, Rows] = {}
+    for pools, places in together.items():
         for role, pool in enumerate(pools):
             if pool not in roles:
                 roles[pool] = np.full(len(pairs.queue), -1, np.int32)
-            roles[pool][place] = min(role, 1)
+            roles[pool][places] = min(role, 1)
     yield from sorted(roles.items())
 
 
