@@ -90,5 +90,7 @@ def lose_siblings(snapshot: PoolSnapshot, board: Board) -> None:
 
 
 def _evict(board: Board, can_evict: Flags, marked: Flags) -> None:
+    if not marked.any():
+        return
     mark_gangs(board.jobs, can_evict, np.zeros(len(board.gangs.cardinality), np.uint8), marked)
     evict(board.jobs, board.shapes, board.nodes, board.books, marked)

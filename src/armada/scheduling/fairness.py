@@ -59,7 +59,9 @@ def work_out_shares(snapshot: PoolSnapshot, jobs: Jobs, shapes: Shapes, books: B
     queues = snapshot.queues
     by_class = books.held_in_class.copy()
     by_class[queues.guest > 0] = 0
-    sum_demand(jobs, shapes, queues.cordoned, snapshot.queued.offsets, by_class)
+    kinds = len(snapshot.shapes.rule)
+    scratch = np.zeros(kinds, np.int64), np.zeros(kinds, np.int32)
+    sum_demand(jobs, shapes, queues.cordoned, snapshot.queued.offsets, by_class, *scratch)
     constrained = np.minimum(by_class, books.limit).sum(axis=1)
     wanted = np.array([share(books.total, books.multiplier, row) for row in constrained], np.float64)
     if not books.total.any():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from armada.model.policy import PoolPolicy, SchedulingPolicy
 from armada.model.resources import fraction_of
+from armada.scheduling.kernels.columns.rows import add_by_node, renumber, translate
 from armada.scheduling.matching import PlacementRule, Verdicts, label_keys, match
 from armada.scheduling.snapshot import (
     AWAY,
@@ -63,7 +64,7 @@ def build_snapshot(  # noqa: PLR0913 - one argument a table or number that its o
     preemption_tokens: float | None = None,
     optimiser: OptimiserTurn | None = None,
 ) -> PoolSnapshot:
-    """Return the snapshot of one pool's round; the caller's arrays are copied, not kept.
+    """Return the snapshot of one pool's round. What it got of queued jobs it may keep: the caller leaves it as it is.
 
     `preemption_tokens` None means that fair-share preemption has no rate limit. `optimiser` has an effect in pools
     that have a fairness optimiser.
@@ -233,14 +234,13 @@ def _nodes(fleet: FleetTable, shapes: ShapeTable, running: RunningJobs) -> tuple
 
     A node that takes no new work is left out unless it holds jobs of ours.
     """
-    allocatable = fleet.allocatable.copy()
-    bound = np.zeros_like(allocatable)
+    taken, bound = np.zeros_like(fleet.allocatable), np.zeros_like(fleet.allocatable)
     on_node = running.node >= 0
-    request = shapes.request[shapes.kind[running.shape]]
     foreign = on_node & (running.kind == FOREIGN)
     ours = on_node & ~foreign
-    np.subtract.at(allocatable, running.node[foreign], request[foreign])
-    np.add.at(bound, running.node[ours], request[ours])
+    for part, amounts in ((foreign, taken), (ours, bound)):
+        add_by_node(running.node, running.shape, shapes.kind, shapes.request, part, amounts)
+    allocatable = fleet.allocatable - taken
     floating = ~fleet.on_nodes
     bound[:, floating] = 0
     allocatable[:, floating] = 0
@@ -271,12 +271,7 @@ def _queued(queued: QueuedJobs, lines: list[tuple[int, bool]]) -> QueuedColumns:
     else:
         spans = [np.arange(queued.offsets[index], queued.offsets[index + 1]) for index in homes]
         places = np.concatenate(spans) if spans else np.zeros(0, np.int64)
-    return QueuedColumns(
-        offsets=offsets,
-        row=queued.row[places].astype(np.int32),
-        shape=queued.shape[places].astype(np.int32),
-        gang=queued.gang[places].astype(np.int32),
-    )
+    return QueuedColumns(offsets=offsets, row=queued.row[places], shape=queued.shape[places], gang=queued.gang[places])
 
 
 def _running(
@@ -318,14 +313,15 @@ def _running(
 
 def _used_kinds(shapes: ShapeTable, queued: Rows, running: Rows) -> tuple[NDArray[np.int64], Rows, Rows]:
     """Return the kinds that occur, and both columns of shapes in terms of their places."""
-    mark = np.zeros(len(shapes), np.bool_)
-    mark[queued] = True
-    mark[running] = True
-    in_use = np.zeros(len(shapes.rule), np.bool_)
-    in_use[shapes.kind[mark]] = True
-    place = (np.cumsum(in_use) - 1).astype(np.int32)
-    place_of_shape = place[shapes.kind]
-    return np.flatnonzero(in_use).astype(np.int64), place_of_shape[queued], place_of_shape[running]
+    in_use = np.zeros(len(shapes.rule), np.uint8)
+    kinds = np.empty(len(queued), np.int32), np.empty(len(running), np.int32)
+    for own, found in zip((queued, running), kinds, strict=True):
+        translate(own, shapes.kind, found, in_use)
+    if not in_use.all():
+        place = (np.cumsum(in_use, dtype=np.int64) - 1).astype(np.int32)
+        for found in kinds:
+            renumber(found, place)
+    return np.flatnonzero(in_use).astype(np.int64), *kinds
 
 
 def _labels_in_use(gangs: GangRows, gang: Rows) -> tuple[str, ...]:

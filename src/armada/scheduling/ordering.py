@@ -41,7 +41,7 @@ def open_streams(snapshot: PoolSnapshot, jobs: Jobs, evicted: Rows, *, second_pa
         seen=np.zeros((2, gangs), np.int32),
         first=np.full((2, gangs), -1, np.int32),
         last=np.full((2, gangs), -1, np.int32),
-        next_member=np.full(len(jobs.node), -1, np.int32),
+        next_member=np.empty(len(jobs.node), np.int32),
         head_job=np.full(queues, -1, np.int32),
         head_gang=np.full(queues, -1, np.int32),
         head_is_new=np.zeros(queues, np.uint8),

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from armada.scheduling.fairness import open_books
 from armada.scheduling.kernels.books import Books, share
+from armada.scheduling.kernels.columns.sizes import SLOTS, count_nodes, find_sizes, list_nodes, mark_hopeless
 from armada.scheduling.kernels.eviction import bind_running
 from armada.scheduling.kernels.gangs import Placing
-from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
+from armada.scheduling.kernels.jobs import HOPELESS, WITHHELD, Gangs, Jobs, Shapes
 from armada.scheduling.kernels.nodes.holding import Holds, hold
 from armada.scheduling.kernels.nodes.index import CHUNK
 from armada.scheduling.kernels.nodes.room import Nodes
 from armada.scheduling.kernels.victims import Victims, link
-from armada.scheduling.snapshot import AWAY, CROSS_POOL, Amounts, Floats, PoolSnapshot, Rows
+from armada.scheduling.snapshot import AWAY, CROSS_POOL, Amounts, Flags, Floats, PoolSnapshot, Rows
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,17 +67,19 @@ def lay_out_jobs(snapshot: PoolSnapshot) -> Jobs:
     count, waiting = len(running.row), len(queued.row)
     every = count + waiting
     queues = np.arange(len(snapshot.queues.names), dtype=np.int32)
+    sizes = np.concatenate((np.diff(running.offsets), np.diff(queued.offsets)))
+    node = np.full(every, -1, np.int32)
+    node[:count] = running.node
     bucket = np.zeros(every, np.int32)
     priorities = np.array(snapshot.rules.priorities, np.int64)
     leased_at = np.searchsorted(priorities, running.priority).astype(np.int32)
     gives_way = (running.kind == AWAY) & snapshot.rules.cross_pool_preempted_first
     bucket[:count] = np.where(gives_way, snapshot.rules.priorities.index(CROSS_POOL), leased_at)
-    nowhere = np.full(waiting, -1, np.int32)
     return Jobs(
         shape=np.concatenate((running.shape, queued.shape)),
         gang=np.concatenate((running.gang, queued.gang)),
-        queue=np.concatenate((np.repeat(queues, np.diff(running.offsets)), np.repeat(queues, np.diff(queued.offsets)))),
-        node=np.concatenate((running.node, nowhere)),
+        queue=np.repeat(np.concatenate((queues, queues)), sizes),
+        node=node,
         bucket=bucket,
         leased_at=leased_at,
         state=np.zeros(every, np.uint8),
@@ -92,27 +95,20 @@ def lay_out_jobs(snapshot: PoolSnapshot) -> Jobs:
 
 def lay_out_shapes(snapshot: PoolSnapshot, few_nodes: int = USUAL.few_nodes) -> Shapes:
     """Return the shapes, with the nodes of those rules that few nodes satisfy."""
-    shapes, nodes, rules, classes = snapshot.shapes, snapshot.nodes, snapshot.rules, snapshot.classes
+    shapes, rules, classes = snapshot.shapes, snapshot.rules, snapshot.classes
     bucket_of = {priority: bucket for bucket, priority in enumerate(rules.priorities)}
     on_nodes = ~np.array(rules.floating, np.bool_)
-    sizes = np.bincount(nodes.type, minlength=shapes.verdict.shape[1])
-    fits = shapes.verdict < 0
-    has_few = (fits @ sizes <= few_nodes) if fits.size else np.ones(len(fits), np.bool_)
-    lists = [
-        np.flatnonzero(fits[rule][nodes.type]) if has_few[rule] else np.zeros(0, np.int64) for rule in range(len(fits))
-    ]
-    offsets = np.zeros(len(fits) + 1, np.int32)
-    np.cumsum([len(one) for one in lists], out=offsets[1:])
-    unscheduled = np.array(rules.unscheduled, np.bool_)
+    wanted = np.ascontiguousarray(shapes.request * on_nodes)
+    has_few, offsets, listed = _few_nodes(snapshot, few_nodes)
     return Shapes(
         request=shapes.request,
-        wanted=np.ascontiguousarray(shapes.request * on_nodes),
+        wanted=wanted,
         class_row=shapes.class_row,
         rule=shapes.rule,
         verdict=shapes.verdict,
-        has_few=has_few.astype(np.uint8),
+        has_few=has_few,
         few_offsets=offsets,
-        few_nodes=np.concatenate([*lists, np.zeros(0, np.int64)]).astype(np.int32),
+        few_nodes=listed,
         away_offsets=shapes.away_offsets,
         away_rule=shapes.away_rule,
         away_bucket=np.array([bucket_of[int(one)] for one in shapes.away_priority], np.int32),
@@ -120,9 +116,39 @@ def lay_out_shapes(snapshot: PoolSnapshot, few_nodes: int = USUAL.few_nodes) -> 
         bucket_of_class=np.array([bucket_of.get(int(one), 0) for one in classes.priority], np.int32),
         priority_of_class=classes.priority,
         preemptible=classes.preemptible,
-        barred=np.asarray(((shapes.request > 0) & unscheduled).any(axis=1), np.uint8),
+        barred=_barred(snapshot, wanted),
         priority_of_bucket=np.array(rules.priorities, np.int64),
     )
+
+
+def _few_nodes(snapshot: PoolSnapshot, few_nodes: int) -> tuple[Flags, Rows, Rows]:
+    """Return which rules accept few nodes only, the offsets of their lists, and the lists."""
+    verdict, type_of = snapshot.shapes.verdict, snapshot.nodes.type
+    of_type = np.bincount(type_of, minlength=verdict.shape[1]).astype(np.int64)
+    counts = np.zeros(len(verdict), np.int64)
+    count_nodes(verdict, of_type, few_nodes, counts)
+    offsets = np.zeros(len(verdict) + 1, np.int32)
+    np.cumsum(np.maximum(counts, 0), out=offsets[1:])
+    listed = np.zeros(int(offsets[-1]), np.int32)
+    if len(listed):
+        first = np.concatenate((np.zeros(1, np.int64), np.cumsum(of_type)))
+        list_nodes(verdict, first, np.argsort(type_of, kind="stable"), offsets, listed)
+    return (counts >= 0).astype(np.uint8), offsets, listed
+
+
+def _barred(snapshot: PoolSnapshot, wanted: Amounts) -> Flags:
+    """Return which shapes are placed nowhere, and for which of both reasons."""
+    shapes, nodes = snapshot.shapes, snapshot.nodes
+    room = max(shapes.verdict.shape[1], SLOTS // 2)
+    size_type, size_room = np.zeros(room, np.int32), np.zeros((room, wanted.shape[1]), np.int64)
+    sizes = find_sizes(nodes.type, nodes.allocatable, size_type, size_room, np.full(SLOTS, -1, np.int32))
+    barred = np.zeros(len(shapes.rule), np.uint8)
+    away = shapes.away_offsets, shapes.away_rule
+    mark_hopeless(wanted, shapes.rule, *away, shapes.verdict, size_type, size_room, sizes, barred)
+    barred *= HOPELESS
+    for column in np.flatnonzero(snapshot.rules.unscheduled):
+        barred[shapes.request[:, column] > 0] = WITHHELD
+    return barred
 
 
 def lay_out_nodes(snapshot: PoolSnapshot, shapes: Shapes) -> Nodes:

@@ -8,6 +8,7 @@ the evicted again, and let the fairness optimiser add to it; (7) compare with th
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,8 +35,9 @@ from armada.scheduling.eviction import (
 from armada.scheduling.fairness import due_shares, queue_figures, work_out_shares
 from armada.scheduling.intake import build_snapshot
 from armada.scheduling.kernels import codes
+from armada.scheduling.kernels.columns.rows import keep, merge, take
 from armada.scheduling.kernels.draw import draw
-from armada.scheduling.kernels.jobs import Jobs
+from armada.scheduling.kernels.jobs import Jobs, sort_out
 from armada.scheduling.optimising.improving import goes_on, improve
 from armada.scheduling.ordering import expected_order, open_streams
 from armada.scheduling.placement import USUAL, Board, Tuning, hold_room, lay_out, line_up_victims, placing_for
@@ -92,12 +94,13 @@ def schedule(
         if snapshot.optimiser is not None:
             optimised, yielded = improve(snapshot, board, shares, snapshot.optimiser, may_optimise)
     # 7. compare, 8. explain
+    leases, refusals = _sorted_out(snapshot, board.jobs)
     return Decisions(
         snapshot=snapshot,
         seed=seed,
-        leases=_leases(snapshot, board.jobs),
+        leases=leases,
         preemptions=_preemptions(snapshot, board.jobs, urgent, yielded),
-        refusals=_refusals(snapshot, board.jobs),
+        refusals=refusals,
         queues=queue_figures(snapshot, board.books, shares),
         termination=Termination(ended),
         evicted=_evicted(snapshot, evicted, again),
@@ -163,9 +166,19 @@ def _draw(snapshot: PoolSnapshot, board: Board, evicted: Rows, tuning: Tuning, *
     return int(ended)
 
 
-def _leases(snapshot: PoolSnapshot, jobs: Jobs) -> Leases:
-    waited = slice(jobs.running, None)
-    new = jobs.running + np.flatnonzero((jobs.node[waited] >= 0) & (jobs.state[waited] == codes.RUNS))
+def _sorted_out(snapshot: PoolSnapshot, jobs: Jobs) -> tuple[Leases, Refusals]:
+    """Return what became of the queued jobs."""
+    waited = len(jobs.node) - jobs.running
+    placed, refused, reason = np.empty(waited, np.int32), np.empty(waited, np.int32), np.empty(waited, np.uint8)
+    won, waits = sort_out(jobs, placed, refused, reason)
+    row, shape = np.empty(waits, np.int32), np.empty(waits, np.int32)
+    take(snapshot.queued.row, refused[:waits], row)
+    take(snapshot.queued.shape, refused[:waits], shape)
+    refusals = Refusals(row=row, shape=shape, reason=reason[:waits].copy())
+    return _leases(snapshot, jobs, jobs.running + placed[:won]), refusals
+
+
+def _leases(snapshot: PoolSnapshot, jobs: Jobs, new: Rows) -> Leases:
     return Leases(
         row=snapshot.queued.row[new - jobs.running],
         node=jobs.node[new],
@@ -208,38 +221,31 @@ def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64], 
     siblings = np.flatnonzero((gang >= 0) & (winner < 0))
     winner[siblings] = winner_of_gang[gang[siblings]]
     kind[siblings[(winner[siblings] >= 0) | (jobs.node[lost[siblings]] < 0)]] = PreemptionKind.GANG
-    rows = np.concatenate((snapshot.running.row, snapshot.queued.row, np.full(1, -1, np.int32)))
+    for_row = np.full(len(lost), -1, np.int32)
+    ran, is_new = (winner >= 0) & (winner < jobs.running), winner >= jobs.running
+    for_row[ran] = snapshot.running.row[winner[ran]]
+    for_row[is_new] = snapshot.queued.row[winner[is_new] - jobs.running]
     return Preemptions(
         row=snapshot.running.row[lost],
         node=jobs.node[lost],
         kind=kind,
-        for_row=rows[winner],
-    )
-
-
-def _refusals(snapshot: PoolSnapshot, jobs: Jobs) -> Refusals:
-    waited = slice(jobs.running, None)
-    reason = jobs.reason[waited].copy()
-    lost = (jobs.node[waited] >= 0) & (jobs.state[waited] == codes.LOST)
-    reason[lost] = np.where(jobs.gang[waited][lost] >= 0, codes.GANG_LOST_AGAIN, codes.LOST_AGAIN)
-    refused = np.flatnonzero(reason)
-    return Refusals(
-        row=snapshot.queued.row[refused],
-        shape=snapshot.queued.shape[refused],
-        reason=reason[refused],
+        for_row=for_row,
     )
 
 
 def warm_up() -> None:
-    """Compile every kernel, or load it from the cache, by deciding tiny rounds that call them all."""
+    """Compile every kernel, or load it from the cache: tiny rounds call all but those that keep the ledger's rows."""
     for policy in (SchedulingPolicy(), SchedulingPolicy(excess_margin=0.0)):
         schedule(_tiny_pool(policy))
+    rows = np.zeros(1, np.int32)
+    take(rows, rows, rows.copy())
+    keep(rows, rows, 0, rows.copy())
+    merge(rows, rows, np.zeros(1, np.int64), np.zeros(2, np.int32))
 
 
 def _tiny_pool(policy: SchedulingPolicy) -> PoolSnapshot:
-    """Compile every kernel, or load it from the cache, by deciding a tiny round that calls them all."""
     optimiser = OptimiserPolicy(timeout_ms=1, max_jobs_per_round=1)
-    policy = SchedulingPolicy(pools=(PoolPolicy(name="default", optimiser=optimiser),))
+    policy = msgspec.structs.replace(policy, pools=(PoolPolicy(name="default", optimiser=optimiser),))
     shapes = ShapeTable(policy)
     shapes.extend([JobShape(requests=(("cpu", "1"),), priority_class="armada-preemptible")])
     node = Node(node_id="n", name="n", executor_id="e", pool="default", total={"cpu": "2"})

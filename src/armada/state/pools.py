@@ -16,6 +16,7 @@ from armada.model.lifecycle import RunState
 from armada.model.policy import SchedulingPolicy
 from armada.model.resources import Vector
 from armada.scheduling.intake import build_snapshot
+from armada.scheduling.kernels.columns.rows import take
 from armada.scheduling.snapshot import AWAY, ELSEWHERE, FOREIGN, HOME, UNLIMITED, PoolSnapshot
 from armada.scheduling.tables import (
     FleetTable,
@@ -63,6 +64,7 @@ class PoolReader:
         self._policy = policy
         self._shapes = ShapeTable(policy)
         self._fleets: dict[str, tuple[int, tuple[str, ...], FleetTable]] = {}
+        self._node_places_of: dict[str, tuple[int, FleetTable, Rows]] = {}
 
     def snapshot(self, pool: str, circumstances: Circumstances) -> PoolSnapshot:
         """Return a pool's snapshot."""
@@ -128,7 +130,9 @@ class PoolReader:
                 table = FleetTable(self._policy, pool, nodes)
             self._fleets.pop(pool, None)
             while len(self._fleets) >= _FLEETS_KEPT:
-                del self._fleets[next(iter(self._fleets))]
+                oldest = next(iter(self._fleets))
+                del self._fleets[oldest]
+                self._node_places_of.pop(oldest, None)
             self._fleets[pool] = (self._fold.fleet.version, executors, table)
         return table
 
@@ -147,12 +151,11 @@ class PoolReader:
         rows = np.concatenate(parts) if parts else np.zeros(0, np.int32)
         offsets = np.zeros(len(parts) + 1, np.int64)
         np.cumsum([len(part) for part in parts], out=offsets[1:])
-        return QueuedJobs(
-            offsets=offsets,
-            row=rows,
-            shape=jobs.column("shape")[rows],
-            gang=jobs.column("gang")[rows],
-        )
+        shape, gang = np.empty(len(rows), np.int32), np.full(len(rows), NONE, np.int32)
+        take(jobs.column("shape"), rows, shape)
+        if len(jobs.gangs):
+            take(jobs.column("gang"), rows, gang)
+        return QueuedJobs(offsets=offsets, row=rows, shape=shape, gang=gang)
 
     def _impatient(self, pool: str, queued: QueuedJobs, now_ms: int) -> frozenset[int]:
         """Return the queues (by their places) whose first job has waited so long that room is held for it."""
@@ -168,10 +171,7 @@ class PoolReader:
     def _running(self, pool: str, queues: list[int], fleet: FleetTable) -> RunningJobs:
         jobs, runs = self._fold.jobs, self._fold.runs
         rows = runs.used_rows()
-        place_of_node = np.full(runs.nodes.high + 1, NONE, np.int32)
-        for place, node_id in enumerate(fleet.ids):
-            place_of_node[runs.nodes.find(node_id)] = place
-        place_of_node[NONE] = NONE
+        place_of_node = self._node_places(pool, fleet)
         place_of_queue = np.full(jobs.queues.high + 1, NONE, np.int32)
         place_of_queue[queues] = np.arange(len(queues), dtype=np.int32)
 
@@ -219,6 +219,18 @@ class PoolReader:
         gang = self._fold.jobs.column("gang")[self._fold.runs.column("job")[rows]]
         gangs = np.unique(gang[here & (gang != NONE)])
         return np.flatnonzero(others & np.isin(gang, gangs)) if len(gangs) else np.zeros(0, np.int64)
+
+    def _node_places(self, pool: str, fleet: FleetTable) -> Rows:
+        """Return the place in the fleet of each node that runs name, by its number there; the last one is NONE."""
+        nodes = self._fold.runs.nodes
+        version, table, places = self._node_places_of.get(pool, (NONE, None, np.zeros(0, np.int32)))
+        if version != nodes.version or table is not fleet:
+            places = np.full(nodes.high + 1, NONE, np.int32)
+            for place, node_id in enumerate(fleet.ids):
+                places[nodes.find(node_id)] = place
+            places[NONE] = NONE
+            self._node_places_of[pool] = (nodes.version, fleet, places)
+        return places
 
     def _gangs(self) -> GangRows:
         gangs = self._fold.jobs.gangs

@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from armada.scheduling.kernels.columns.rows import keep, merge
+
 NONE: Final = -1
 """In a column of row numbers: no row."""
 
@@ -152,6 +154,8 @@ class Interner(Generic[Key]):
         self._values: list[Key | None] = []
         self._counts: list[int] = []
         self._free: list[int] = []
+        self.version = 0
+        """Grows whenever a value comes or leaves."""
 
     def __len__(self) -> int:
         """Return how many values are held."""
@@ -186,6 +190,7 @@ class Interner(Generic[Key]):
                 self._values.append(value)
                 self._counts.append(0)
             self._numbers[value] = number
+            self.version += 1
         self._counts[number] += count
         return number
 
@@ -200,6 +205,7 @@ class Interner(Generic[Key]):
             return False
         value = self[number]
         del self._numbers[value]
+        self.version += 1
         self._values[number] = None
         self._free.append(number)
         return True
@@ -224,6 +230,7 @@ class Interner(Generic[Key]):
         self._values = list(values)
         self._counts = list(counts)
         self._numbers = {value: number for number, value in enumerate(self._values) if value is not None}
+        self.version += 1
 
     def validate(self) -> None:
         """Check that numbers, values and counts agree.
@@ -292,7 +299,8 @@ class Order:
         """Return all rows in order; the array is replaced, never changed, by later changes."""
         place = self._place()
         if self._gone:
-            self._sorted = self._sorted[place[self._sorted] == self.number]
+            kept = np.empty(len(self._sorted), np.int32)
+            self._sorted = kept[: keep(self._sorted, place, self.number, kept)]
             self._gone = 0
         if self._tail:
             fresh = np.unique(np.frombuffer(self._tail, np.int32))
@@ -310,12 +318,8 @@ class Order:
             return fresh
         if _before(self._keys(self._sorted[-1:]), self._keys(fresh[:1]))[0]:
             return np.concatenate((self._sorted, fresh))
-        places = self._insertion_points(fresh) + np.arange(len(fresh))
         merged = np.empty(len(self._sorted) + len(fresh), np.int32)
-        old = np.ones(len(merged), np.bool_)
-        old[places] = False
-        merged[places] = fresh
-        merged[old] = self._sorted
+        merge(self._sorted, fresh, self._insertion_points(fresh), merged)
         return merged
 
     def _insertion_points(self, fresh: Rows) -> NDArray[np.int64]:

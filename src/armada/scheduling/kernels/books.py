@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from armada.scheduling.kernels.compiled import kernel, part
 from armada.scheduling.kernels.jobs import Jobs, Shapes
-from armada.scheduling.snapshot import Amounts, Flags, Floats
+from armada.scheduling.snapshot import Amounts, Flags, Floats, Rows
 
 GREATEST = 2**60
 """Sums of wishes are held here: beyond any pool, and two of them still add up within int64."""
@@ -139,14 +139,28 @@ def enter_running(jobs: Jobs, shapes: Shapes, books: Books, counted: Flags) -> N
 
 
 @kernel
-def sum_demand(jobs: Jobs, shapes: Shapes, cordoned: Flags, offsets: Amounts, demand: Amounts) -> None:
-    """Add what queued jobs of queues that are not cordoned want to `demand` [Q, C, R], held at GREATEST."""
+def sum_demand(
+    jobs: Jobs, shapes: Shapes, cordoned: Flags, offsets: Amounts, demand: Amounts, count: Amounts, met: Rows
+) -> None:
+    """Add what queued jobs of queues that are not cordoned want to `demand` [Q, C, R], held at GREATEST.
+
+    `count` [S], all zero, and `met` [S] are scratch: equal jobs of a queue are counted before they are added.
+    """
     for queue in range(offsets.shape[0] - 1):
         if cordoned[queue]:
             continue
+        kinds = 0
         for place in range(offsets[queue], offsets[queue + 1]):
             shape = jobs.shape[jobs.running + place]
+            if count[shape] == 0:
+                met[kinds] = shape
+                kinds += 1
+            count[shape] += 1
+        for index in range(kinds):
+            shape = met[index]
             class_row = shapes.class_row[shape]
             for resource in range(demand.shape[2]):
-                amount = demand[queue, class_row, resource] + shapes.request[shape, resource]
-                demand[queue, class_row, resource] = min(amount, GREATEST)
+                request = shapes.request[shape, resource]
+                wish = GREATEST if request > GREATEST // count[shape] else request * count[shape]
+                demand[queue, class_row, resource] = min(demand[queue, class_row, resource] + wish, GREATEST)
+            count[shape] = 0

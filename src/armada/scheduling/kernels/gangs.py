@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.compiled import part, woven
-from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
+from armada.scheduling.kernels.jobs import WITHHELD, Gangs, Jobs, Shapes
 from armada.scheduling.kernels.nodes.room import Nodes, change, fits
 from armada.scheduling.kernels.nodes.search import search
 from armada.scheduling.kernels.streams import Streams
@@ -302,4 +302,4 @@ def place_gang(
         return codes.LABEL_NO_FIT if seen_nodes else codes.LABEL_UNKNOWN
     if streams.next_member[first] >= 0:
         return codes.GANG_NO_FIT
-    return codes.UNSCHEDULED_RESOURCE if shapes.barred[jobs.shape[first]] else codes.NO_FIT
+    return codes.UNSCHEDULED_RESOURCE if shapes.barred[jobs.shape[first]] == WITHHELD else codes.NO_FIT

@@ -2,7 +2,12 @@
 
 from typing import NamedTuple
 
+from armada.scheduling.kernels import codes
+from armada.scheduling.kernels.compiled import kernel
 from armada.scheduling.snapshot import Amounts, Flags, Rows
+
+WITHHELD = 1
+HOPELESS = 2
 
 
 class Shapes(NamedTuple):
@@ -10,7 +15,8 @@ class Shapes(NamedTuple):
 
     `few_offsets[rule]` to `few_offsets[rule + 1]` are places in `few_nodes` for a rule that only few nodes satisfy
     (`has_few[rule]`). `bucket_of_class` [C] is the bucket of a class's priority (0 for classes without jobs). `barred`
-    marks shapes that ask for what the pool does not give out.
+    marks shapes that are placed nowhere: WITHHELD where they ask for what the pool does not give out, HOPELESS where no
+    node could hold them even if nothing ran there.
     """
 
     request: Amounts
@@ -69,3 +75,27 @@ class Gangs(NamedTuple):
     domain_of_type: Rows
     offsets: Rows
     nodes: Rows
+
+
+@kernel
+def sort_out(jobs: Jobs, placed: Rows, refused: Rows, reason: Flags) -> tuple[int, int]:
+    """Sort the queued jobs into those that have a place in the end and those that were refused, with the reasons.
+
+    Both are written as places among the queued jobs. Who had a place and lost it again gets that for a reason. Returns
+    how many are in each.
+    """
+    won, waits = 0, 0
+    for job in range(jobs.running, jobs.node.shape[0]):
+        why = jobs.reason[job]
+        if jobs.node[job] >= 0:
+            if jobs.state[job] == codes.RUNS:
+                placed[won] = job - jobs.running
+                won += 1
+                continue
+            if jobs.state[job] == codes.LOST:
+                why = codes.LOST_AGAIN if jobs.gang[job] < 0 else codes.GANG_LOST_AGAIN
+        if why:
+            refused[waits] = job - jobs.running
+            reason[waits] = why
+            waits += 1
+    return won, waits
