@@ -170,6 +170,7 @@ class Leader:
         if rejected:
             return Step(sequences=rejected, epoch=ledger.epoch)
         order = self._rounds.next(ledger, heartbeats, self._reconciliation.errors, now_ms)
+        self._count_failures()
         if order is not None:
             return Step(round=order, epoch=ledger.epoch)
         return Step(wake_at_ms=self._wake_at_ms(ledger, heartbeats, now_ms))
@@ -230,9 +231,14 @@ class Leader:
         self._reconciliation.begin_again()
         self._rounds.interrupted(now_ms)
 
-    def failed_round(self, now_ms: int) -> None:
+    def failed_round(self, pool: str, now_ms: int) -> None:
         """Go on after a round that could not be decided: it is tried again after the schedule period."""
-        self._rounds.failed(now_ms)
+        self._rounds.failed(pool, now_ms)
+        self._count_failures()
+
+    def _count_failures(self) -> None:
+        for pool in self._rounds.take_failed():
+            self.tally.failed(pool)
 
     def finish(self, ledger: Ledger, order: RoundOrder, decisions: Decisions, now_ms: int) -> Outcome:
         """Turn a round's decisions into facts, checked against the ledger as it is now."""

@@ -37,7 +37,8 @@ class Explaining:
         """Describe how a queue stands in each pool."""
         if name not in ledger.queues:
             return f"There is no queue {shortened(name)}."
-        parts = [
+        parts = self._failures()
+        parts += [
             f"Pool {pool}: {queue_text(account, report.order.snapshot, _names(ledger, report), verbosity)}"
             for pool, report in sorted(self._leader.reports.items())
             if (account := queue_account(report, name)) is not None

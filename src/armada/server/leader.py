@@ -134,8 +134,7 @@ class LeaderLoop:
             decisions: Decisions = await loop.run_in_executor(self._rounds, schedule, order.snapshot, order.seed)
         except Exception:  # noqa: BLE001 - one pool that can't be decided must not stop the others
             self._log.exception("a round failed", pool=order.pool)
-            self._leader.tally.failed(order.pool)
-            self._leader.failed_round(self._replica.now_ms())
+            self._leader.failed_round(order.pool, self._replica.now_ms())
             return
         seconds = time.perf_counter() - started
         self._metrics.round_seconds.labels(order.pool).observe(seconds)

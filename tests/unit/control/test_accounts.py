@@ -1,12 +1,23 @@
 """Accounts of rounds: the figures add up, and the words hold what was asked for."""
 
+import msgspec
+import numpy as np
 import pytest
 
 from armada.control.accounts.figures import job_account, queue_account, round_account
-from armada.control.accounts.words import moment
+from armada.control.accounts.words import moment, round_text
 from armada.control.explaining import Explaining
 from armada.control.rounds.planning import RoundReport
-from armada.scheduling.decisions import Method, Reason, Termination
+from armada.model.events import RunPreempted
+from armada.scheduling.decisions import (
+    IndicativePrice,
+    MarketFigures,
+    Method,
+    PreemptionKind,
+    QueueMarket,
+    Reason,
+    Termination,
+)
 from tests.unit.control.driving import Driver
 from tests.unit.control.world import gang_item, item, pod
 
@@ -114,3 +125,72 @@ def test_a_job_that_no_round_has_seen_says_so() -> None:
 
 def test_times_are_written_exactly() -> None:
     assert moment(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
+
+
+def test_what_was_put_back_is_not_preempted() -> None:
+    """A queue above its share competes for its places again. The defect 27.11: what returns counted as preempted."""
+    driver = Driver()
+    driver.world.queue("qb")
+    driver.nodes("n1", cpu="4")
+    driver.world.submit(*[item(SOFT) for _ in range(4)])
+    driver.run()
+    driver.world.submit(*[item(SOFT) for _ in range(1)], queue="qb")
+    driver.run()
+    report = report_of(driver)
+    account = round_account(report)
+    evicted = len(report.decisions.evicted)
+    assert (account.preempted.jobs, account.optimised.jobs, evicted) == (1, 0, 4)
+    assert account.put_back == 3
+    text = Explaining(driver.leader).pools(driver.world.ledger)
+    assert "preempted 1 job with" in text
+    assert "3 jobs competed for a place again, and kept it" in text
+    loser = queue_account(report, "qa")
+    assert loser is not None
+    assert loser.preempted.jobs == 1
+    assert len(driver.events(RunPreempted)) == 1
+
+
+def test_what_the_optimiser_preempts_is_told_apart(crowd: tuple[Driver, dict[str, tuple[str, ...]]]) -> None:
+    driver, _ = crowd
+    report = report_of(driver)
+    kinds = np.array([PreemptionKind.FAIR_SHARE, PreemptionKind.OPTIMISER], np.uint8)
+    lost = msgspec.structs.replace(report.decisions.preemptions, kind=kinds)
+    changed = msgspec.structs.replace(report, decisions=msgspec.structs.replace(report.decisions, preemptions=lost))
+    account = round_account(changed)
+    assert (account.preempted.jobs, account.optimised.jobs) == (1, 1)
+    assert [(queue.preempted.jobs, queue.optimised.jobs) for queue in account.queues] == [(1, 1), (0, 0)]
+    text = round_text(account, report.order.snapshot, lambda _: "", 0)
+    assert "  preempted by the fairness optimiser 1 job with" in text
+    assert "queues with preempted jobs: qa" in text
+
+
+def test_a_market_tells_prices_and_bills(crowd: tuple[Driver, dict[str, tuple[str, ...]]]) -> None:
+    driver, _ = crowd
+    report = report_of(driver)
+    rules = report.order.snapshot.rules
+    billable = tuple(4_000 if name == "cpu" else 0 for name in rules.resources)
+    queue = QueueMarket(
+        name="qb",
+        billable=billable,
+        price_override=2.0,
+        idealised=billable,
+        idealised_value=12.0,
+        realised_value=8.0,
+    )
+    prices = (
+        IndicativePrice(name="big", price=4.0, evaluated=True, schedulable=True),
+        IndicativePrice(name="huge", price=float("nan"), evaluated=True, schedulable=False, reason="no node is as big"),
+    )
+    market = MarketFigures(spot_price=3.0, queues=(queue,), indicative_prices=prices)
+    decisions = msgspec.structs.replace(report.decisions, market=market)
+    account = round_account(msgspec.structs.replace(report, decisions=decisions))
+    short, long = (round_text(account, report.order.snapshot, lambda _: "", verbosity) for verbosity in (0, 1))
+    assert "  spot price 3\n" in short
+    assert "a gang of kind" not in short
+    assert "a gang of kind big would have to bid 4\n" in long
+    assert "a gang of kind huge has no price: no node is as big\n" in long
+    assert "pays for 4 cpu at 2; what it holds is worth 8 to it, ideally 12" in long
+    assert [queue.market is not None for queue in account.queues] == [False, True]
+    unpriced = msgspec.structs.replace(market, spot_price=0.0, queues=())
+    account = msgspec.structs.replace(account, market=unpriced)
+    assert "no spot price" in round_text(account, report.order.snapshot, lambda _: "", 0)

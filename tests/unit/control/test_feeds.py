@@ -45,6 +45,9 @@ def test_no_round_is_run_before_overrides_came() -> None:
     explaining = Explaining(here.leader)
     assert f"Pool default can't be decided: {why}" in explaining.pools(here.world.ledger)
     assert f"Pool default can't be decided: {why}" in explaining.job(here.world.ledger, job_id)
+    assert f"Pool default can't be decided: {why}" in explaining.queue(here.world.ledger, "qa")
+    counted = {family.series.name: dict(family.samples) for family in here.leader.tally.families()}
+    assert counted["armada_scheduler_pool_scheduling_outcome"] == {("default", "failure", "error"): 1}
     here.world.now_ms += 10_000
     assert here.step().warnings == ()
     hear(here, overrides={})

@@ -97,10 +97,18 @@ async def test_rounds_that_fail_do_not_stop_the_loop(leading: Leading, monkeypat
     task = asyncio.create_task(leading.loop.run())
     async with asyncio.timeout(5):
         await leading.loop.until_leading()
-    await leading.replica.append((JobSetEvents("", "", (QueueCreated(at_ms=1, queue=Queue(name="qa")),)),))
-    await asyncio.sleep(0.05)
+    reported = ExecutorReported(at_ms=1, executor_id="east", pool="default", nodes=(node("n1"),))
+    await leading.replica.append((JobSetEvents("", "", (QueueCreated(at_ms=1, queue=Queue(name="qa")), reported)),))
+    jobs = JobsSubmitted(at_ms=1, template=TEMPLATE, jobs=(NewJob("j" * 26, 0),))
+    await leading.replica.append((JobSetEvents("qa", "s", (jobs,)),))
+    async with asyncio.timeout(5):
+        while not leading.leader.failures:  # noqa: ASYNC110 - no bell for it
+            await asyncio.sleep(0.01)
     assert not task.done()
     await stopped(task)
+    assert "failed unexpectedly" in leading.leader.failures["default"].reason
+    counted = {family.series.name: dict(family.samples) for family in leading.leader.tally.families()}
+    assert counted["armada_scheduler_pool_scheduling_outcome"] == {("default", "failure", "error"): 1}
 
 
 async def test_a_clock_that_jumps_makes_nobody_lost(leading: Leading) -> None:

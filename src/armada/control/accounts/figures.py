@@ -15,9 +15,11 @@ from armada.control.rounds.planning import RoundReport
 from armada.model.resources import Vector
 from armada.scheduling.decisions import (
     Decisions,
+    MarketFigures,
     Method,
     PreemptionKind,
     QueueFigures,
+    QueueMarket,
     Reason,
     Termination,
     node_objections,
@@ -53,7 +55,7 @@ class QueueAccount(msgspec.Struct, frozen=True, kw_only=True):
     """How a queue came out of a round. `unreached` are queued jobs that the round did not get to.
 
     `preempted` leaves those of the fairness optimiser out; they are `optimised`. `allocated_by_class` is what the queue
-    holds after the round.
+    holds after the round. `market` is there in a pool with a market.
     """
 
     name: str
@@ -65,10 +67,16 @@ class QueueAccount(msgspec.Struct, frozen=True, kw_only=True):
     allocated_by_class: Mapping[str, Vector]
     waiting: tuple[Waiting, ...]
     unreached: int
+    market: QueueMarket | None = None
 
 
 class RoundAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole round: when, how it ended, with what, and what moved. Queues are in name order."""
+    """A whole round: when, how it ended, with what, and what moved. Queues are in name order.
+
+    `preempted` leaves those of the fairness optimiser out, as for queues. `put_back` are running jobs that competed for
+    their place again and kept it: nobody lost them, so they count nowhere else. `market` is there in a pool with a
+    market.
+    """
 
     pool: str
     started_ms: int
@@ -78,7 +86,10 @@ class RoundAccount(msgspec.Struct, frozen=True, kw_only=True):
     capacity: Vector
     leased: Moved
     preempted: Moved
+    optimised: Moved
+    put_back: int
     queues: tuple[QueueAccount, ...]
+    market: MarketFigures | None = None
 
 
 class JobAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,7 +177,10 @@ def round_account(report: RoundReport) -> RoundAccount:
         nodes=len(columns.snapshot.nodes.ids),
         capacity=tuple(rules.total),
         leased=columns.moved(columns.leased, running=False),
-        preempted=columns.moved(columns.lost, running=True),
+        preempted=columns.moved(columns.lost[~columns.is_optimised], running=True),
+        optimised=columns.moved(columns.lost[columns.is_optimised], running=True),
+        put_back=len(np.setdiff1d(report.decisions.evicted, report.decisions.preemptions.row)),
+        market=report.decisions.market,
         queues=tuple(_queue_account(report, columns, figures) for figures in report.decisions.queues),
     )
 
@@ -193,7 +207,12 @@ def _queue_account(report: RoundReport, columns: _Columns, figures: QueueFigures
         allocated_by_class=columns.allocated(queue),
         waiting=_waiting(report, refused),
         unreached=int(offsets[queue + 1] - offsets[queue]) - len(leased) - int(refused.sum()),
+        market=_queue_market(report.decisions.market, figures.name),
     )
+
+
+def _queue_market(market: MarketFigures | None, name: str) -> QueueMarket | None:
+    return next((queue for queue in market.queues if queue.name == name), None) if market is not None else None
 
 
 def _waiting(report: RoundReport, refused: NDArray[np.bool_]) -> tuple[Waiting, ...]:

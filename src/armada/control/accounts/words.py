@@ -7,7 +7,7 @@ from typing import Final
 from armada.control.accounts.figures import JobAccount, Moved, QueueAccount, RoundAccount
 from armada.control.admitting.eligibility import readable
 from armada.model.resources import Vector
-from armada.scheduling.decisions import REASON_TEXTS, QueueFigures
+from armada.scheduling.decisions import REASON_TEXTS, MarketFigures, QueueFigures, QueueMarket
 from armada.scheduling.snapshot import PoolSnapshot
 
 NamedJob = Callable[[int], str]
@@ -22,11 +22,16 @@ def round_text(account: RoundAccount, snapshot: PoolSnapshot, named: NamedJob, v
     took_ms = account.finished_ms - account.started_ms
     lines = [
         f"Pool {account.pool}: {account.nodes} nodes with {amounts(snapshot, account.capacity)}",
-        f"  the last round began {moment(account.started_ms)} and took {took_ms} ms",
+        f"  the last round began {moment(account.started_ms)}, ended {moment(account.finished_ms)}, took {took_ms} ms",
         f"  it ended because: {account.termination.name.lower()}",
         f"  leased {_moved(snapshot, account.leased)}",
         f"  preempted {_moved(snapshot, account.preempted)}",
+        f"  {_jobs(account.put_back)} competed for a place again, and kept it",
     ]
+    if account.optimised.jobs:
+        lines.append(f"  preempted by the fairness optimiser {_moved(snapshot, account.optimised)}")
+    if account.market is not None:
+        lines += _market(account.market, verbosity)
     for heading, chosen in (
         ("queues with leased jobs", [queue for queue in account.queues if queue.leased.jobs]),
         ("queues with preempted jobs", [queue for queue in account.queues if _lost(queue)]),
@@ -38,6 +43,16 @@ def round_text(account: RoundAccount, snapshot: PoolSnapshot, named: NamedJob, v
         for queue in account.queues:
             lines.extend(f"  {line}" for line in queue_text(queue, snapshot, named, verbosity - 2).splitlines())
     return "\n".join(lines)
+
+
+def _market(market: MarketFigures, verbosity: int) -> list[str]:
+    """Tell prices; those of gangs that nobody submitted from verbosity 1 on."""
+    price = f"spot price {market.spot_price:g}" if market.spot_price else "no spot price: the pool is not full enough"
+    lines = [f"  {price}"]
+    for each in market.indicative_prices if verbosity > 0 else ():
+        told = f"would have to bid {each.price:g}" if each.schedulable else f"has no price: {each.reason}"
+        lines.append(f"  a gang of kind {each.name} {told}")
+    return lines
 
 
 def _lost(queue: QueueAccount) -> int:
@@ -64,6 +79,8 @@ def queue_text(account: QueueAccount, snapshot: PoolSnapshot, named: NamedJob, v
         lines.append(f"  {verb} {_moved(snapshot, moved)}{_sample(moved.jobs, named(moved.sample_row))}")
         if by_class:
             lines += _classes(snapshot, moved.by_class)
+    if account.market is not None:
+        lines.append(f"  {_bill(snapshot, account.market)}")
     shown = account.waiting if by_class else account.waiting[:MAX_REASONS]
     for waiting in shown:
         sample = _sample(waiting.jobs, named(waiting.sample_row))
@@ -71,6 +88,12 @@ def queue_text(account: QueueAccount, snapshot: PoolSnapshot, named: NamedJob, v
     if account.unreached:
         lines.append(f"  {_jobs(account.unreached)} not looked at: others went first")
     return "\n".join(lines)
+
+
+def _bill(snapshot: PoolSnapshot, market: QueueMarket) -> str:
+    price = "the spot price" if market.price_override is None else f"{market.price_override:g}"
+    worth = f"worth {market.realised_value:g} to it, ideally {market.idealised_value:g}"
+    return f"pays for {amounts(snapshot, market.billable)} at {price}; what it holds is {worth}"
 
 
 def share_text(figures: QueueFigures) -> str:

@@ -49,6 +49,7 @@ class Rounds:
         self.reports: dict[str, RoundReport] = {}
         self.failures: dict[str, RoundFailure] = {}
         """Pools that can't be decided at present."""
+        self._failed: list[str] = []
 
     def changed(self, now_ms: int) -> None:
         """Note that something changed that may let a job be placed."""
@@ -100,19 +101,29 @@ class Rounds:
 
     def _refuse(self, pool: str, reason: str, now_ms: int) -> None:
         """Let a pool fail without a round."""
-        self.failures[pool] = RoundFailure(reason, now_ms)
+        self._note_failure(pool, reason, now_ms)
         if self._policy.pools_fail_together:
             self._agenda.stopped()
         else:
             self._agenda.refused()
+
+    def _note_failure(self, pool: str, reason: str, now_ms: int) -> None:
+        self.failures[pool] = RoundFailure(reason, now_ms)
+        self._failed.append(pool)
+
+    def take_failed(self) -> list[str]:
+        """Return the pools that failed since this was asked last, each as often as it did."""
+        failed, self._failed = self._failed, []
+        return failed
 
     def take_warnings(self) -> tuple[str, ...]:
         """Return what an operator should read, each once."""
         warnings, self._warnings = self._warnings, ()
         return warnings
 
-    def failed(self, now_ms: int) -> None:
+    def failed(self, pool: str, now_ms: int) -> None:
         """Go on after a round that could not be decided: it is tried again after the schedule period."""
+        self._note_failure(pool, "its round failed unexpectedly, see the server's log", now_ms)
         self._agenda.failed(now_ms)
 
     def finish(self, ledger: Ledger, order: RoundOrder, decisions: Decisions, now_ms: int) -> Outcome:
