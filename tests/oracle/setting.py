@@ -69,11 +69,12 @@ class Setting:
         for node in list(self.cluster.nodes):
             held = [j for j in self.running if j.node == node.machine.id]
             ours = [j for j in held if j.pool == self.pool.name or j.id in self.cross_pool]
-            if not ours and node.machine.unschedulable:
-                self.cluster.nodes.remove(node)
-                continue
             foreign = self._sum(j.on_node for j in held if j not in ours)
             node.allocatable = minus(node.machine.free, foreign)
+            if not ours and (node.machine.unschedulable or not within(self.zero, node.allocatable)):
+                # It takes nothing new and keeps nothing of ours: the pool does not count it.
+                self.cluster.nodes.remove(node)
+                continue
             node.free = {bucket: list(node.allocatable) for bucket in self.cluster.buckets}
             node.over_allocated = not within(self._sum(j.on_node for j in ours), node.allocatable)
             for job in ours:
@@ -101,7 +102,8 @@ class Setting:
                 column = kinds.names.index(kind.name)
                 floating[column] = kinds.vector_down({kind.name: kind.quantities[self.pool.name]})[column]
         self.floating_total = floating
-        self.total = plus(self._sum(node.allocatable for node in self.cluster.nodes), floating)
+        on_nodes = self._sum(node.allocatable for node in self.cluster.nodes)
+        self.total = plus([max(0, amount) for amount in on_nodes], floating)
         multipliers = {f.name: f.multiplier for f in self.policy.fairness_of(self.pool)}
         self.shares = Shares(self.total, [multipliers.get(name, 0.0) for name in kinds.names], self.zero)
         self.accounts: dict[str, Account] = {}

@@ -238,7 +238,9 @@ class Trial:
                 self._append(job.queue, facts.withdrawal(job.id, self.now_ms))
             elif state is not None and state.is_active:
                 self._append(job.queue, facts.success(job.id, self.now_ms))
-                self._append("", [facts.release([job.id], self.now_ms)])
+                if self.ledger.job(job.id) is not None:
+                    # What ran on a node that is gone holds no room to release.
+                    self._append("", [facts.release([job.id], self.now_ms)])
 
     # --- in a round
 

@@ -1,0 +1,1 @@
+"""What drawn problems are made of: which features are on, settings, fleets and jobs."""
