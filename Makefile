@@ -18,7 +18,7 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_NO_PROGRESS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check bench fmt proto
+.PHONY: help setup demo up test nightly check bench fmt proto
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,11 @@ up: setup ## Start everything and stay: prints the addresses, then one line "rea
 
 test: setup ## Run all tests.
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+# `make nightly SEED=7` repeats a run; EXAMPLES and MINUTES bound it.
+nightly: setup ## Compare the scheduler with the plain oracle on 20,000 drawn problems, over all cores.
+	@$(BIN)/python -m tests.nightly $(if $(SEED),--seed $(SEED)) --examples $(or $(EXAMPLES),20000) \
+		--minutes $(or $(MINUTES),240) --workers $(or $(NIGHTLY_WORKERS),$(shell nproc))
 
 check: setup ## Everything CI checks: format, lint, types, borders between rooms, tests.
 	@echo "== format";  $(BIN)/ruff format --check .

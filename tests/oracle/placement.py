@@ -19,6 +19,7 @@ class Place:
     method: str
     preempted_at: int
     victims: list[Job] = field(default_factory=list)
+    over_lower: bool = False
 
 
 class Placer:
@@ -151,7 +152,9 @@ class Placer:
                 if EVICTED < bucket <= priority:
                     node = cluster.search(job, bucket, tolerations, selector)
                     if node is not None:
-                        return self._take(job, node, priority, "urgency", bucket)
+                        place = self._take(job, node, priority, "urgency", bucket)
+                        place.over_lower = True
+                        return place
         return None
 
     def _take(self, job: Job, node: Node, priority: int, method: str, preempted_at: int) -> Place:

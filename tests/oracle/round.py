@@ -63,6 +63,8 @@ class PoolRound:
 
     def _conclude(self) -> None:
         """Jobs that are not back are preempted, or were not scheduled after all."""
+        lost = {self.at.problem.by_id[job_id] for job_id, back in self.returned.items() if not back}
+        taken_by = {job.id: self._winner(job, lost) for job in lost}
         for job_id, back in self.returned.items():
             if back:
                 continue
@@ -72,7 +74,34 @@ class PoolRound:
                 single = self.at.problem.by_id[job_id].gang is None
                 self.outcome.waiting[job_id] = "no_fit" if single else "gang_no_fit"
             else:
-                self.outcome.preempted[job_id] = self.placer.lost_to.get(job_id, "")
+                self.outcome.preempted[job_id] = taken_by[job_id] or self._winner_of_gang(job_id, taken_by)
+
+    def _winner(self, job: Job, lost: set[Job]) -> str:
+        """Who has the room that a job lost: who displaced it, else (or if that lost it again) who came by urgency."""
+        winner = self.placer.lost_to.get(job.id, "")
+        if winner and self.at.problem.by_id[winner] not in lost:
+            return winner
+        node = self.at.home_node[winner or job.id]
+        came = [
+            self.at.problem.by_id[one]
+            for one, place in self.outcome.scheduled.items()
+            if place.node is node and place.over_lower and self.at.problem.by_id[one] not in lost
+        ]
+        first = min(came, key=lambda one: (-self.at.run_priority[one.id], one.queue, fair_order(one)), default=None)
+        return first.id if first is not None else ""
+
+    def _winner_of_gang(self, job_id: str, taken_by: dict[str, str]) -> str:
+        """Who has the room of a sibling; of several, of the last in the queue's order that has a name to give."""
+        gang = self.at.problem.by_id[job_id].gang
+        siblings = [
+            one
+            for one in (self.at.problem.by_id[other] for other in taken_by)
+            if gang is not None
+            and one.gang is not None
+            and (one.queue, one.gang.id) == (self.at.problem.by_id[job_id].queue, gang.id)
+        ]
+        named = [one for one in siblings if one.state == "running" and taken_by[one.id]]
+        return taken_by[max(named, key=fair_order).id] if named else ""
 
     def _optimise(self) -> None:
         """Let the fairness optimiser add what makes the pool fairer."""

@@ -9,7 +9,7 @@ from armada.cli.problems.answers import answers
 from armada.cli.problems.comparison import differences
 from tests.oracle.fleet import decide
 from tests.oracle.strategies import problems
-from tests.property.test_round_equals_oracle import read
+from tests.property.agreement import read
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -86,8 +86,7 @@ def schedule(
             evicted = evict_by_fairness(snapshot, board, due)
         # 3. order, 4. place gang by gang
         ended = _draw(snapshot, board, evicted, tuning, second_pass=False)
-        # A job that went away may have found its room in either way.
-        urgent = np.flatnonzero((board.jobs.method == codes.URGENCY) | (board.jobs.method == codes.AWAY))
+        urgent = _placed_by_urgency(board.jobs)
         # 5. evict where nodes gave out too much, 6. place the evicted again
         again = _second_pass(snapshot, board, tuning)
         lose_siblings(snapshot, board)
@@ -125,6 +124,14 @@ def _held(snapshot: PoolSnapshot, board: Board) -> HeldRoom:
     job = np.repeat(holds.job, np.diff(holds.offsets))
     waits = jobs.node[job] < 0
     return HeldRoom(row=snapshot.queued.row[job[waits] - jobs.running], node=holds.node[waits])
+
+
+def _placed_by_urgency(jobs: Jobs) -> NDArray[np.int64]:
+    """Return the jobs that were placed over lower priorities; of those away, only the fact of being away is kept."""
+    away = jobs.method == codes.AWAY_BY_URGENCY
+    urgent = np.flatnonzero(away | (jobs.method == codes.URGENCY))
+    jobs.method[away] = codes.AWAY
+    return urgent
 
 
 def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> Rows:
@@ -195,7 +202,8 @@ def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64], 
 
     `urgent` may have been placed over lower priorities; `yielded` marks those that gave way to the fairness optimiser.
 
-    A gang member that nobody displaced itself is lost with its gang, to whoever displaced a sibling.
+    Who displaced a job may have lost that room again to a job that came by urgency, which is named then. A gang member
+    that nobody displaced itself is lost with its gang, to whoever displaced a sibling.
     """
     lost = np.flatnonzero(jobs.state[: jobs.running] == codes.LOST)
     winner = jobs.saved[lost].astype(np.int64)
@@ -206,13 +214,15 @@ def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64], 
     while gave_way_too.any():
         winner[gave_way_too] = jobs.saved[winner[gave_way_too]]
         gave_way_too = (winner >= 0) & (yielded[winner] > 0)
+    room_on = jobs.node[np.where(winner >= 0, winner, lost)]
+    winner[(winner >= 0) & (jobs.state[winner] == codes.LOST)] = -1
     stayed = urgent[jobs.state[urgent] == codes.RUNS]
     # One more than there are nodes, for jobs whose node, -1, takes no part.
     urgent_on = np.full(len(snapshot.nodes.ids) + 1, -1, np.int64)
-    order = np.lexsort((-stayed, jobs.bucket[stayed], jobs.away_entry[stayed] < 0))
+    order = np.lexsort((-stayed, jobs.bucket[stayed]))
     urgent_on[jobs.node[stayed[order]]] = stayed[order]
     displaced = np.flatnonzero(winner < 0)
-    winner[displaced] = urgent_on[jobs.node[lost[displaced]]]
+    winner[displaced] = urgent_on[room_on[displaced]]
     kind[displaced[winner[displaced] >= 0]] = PreemptionKind.URGENCY
     gang = jobs.gang[lost]
     winner_of_gang = np.full(len(snapshot.gangs.cardinality), -1, np.int64)

@@ -60,5 +60,7 @@ def fleet(draw: st.DrawFn, on: Features, pools: tuple[str, ...]) -> list[dict[st
     executors: list[dict[str, Any]] = [{"id": "e0", "nodes": mixed[:cut]}, {"id": "e1", "nodes": mixed[cut:]}]
     for executor in executors:
         if often(draw, "sick fleet" in on, 4):
-            executor.update(one_of(draw, {"cordoned": True}, {"heartbeatSecondsAgo": 601}, {"heartbeatSecondsAgo": 599}))
+            executor.update(
+                one_of(draw, {"cordoned": True}, {"heartbeatSecondsAgo": 601}, {"heartbeatSecondsAgo": 599})
+            )
     return executors

@@ -106,13 +106,9 @@ def _limits(draw: st.DrawFn, on: Features) -> dict[str, Any]:
     if often(draw, "lookback" in on):
         limits["maxQueueLookback"] = draw(st.integers(1, 8))
     if often(draw, "round limits" in on):
-        limits["maximumResourceFractionToSchedule"] = {
-            one_of(draw, "cpu", "memory"): one_of(draw, 0.5, 0.3, 0.1)
-        }
+        limits["maximumResourceFractionToSchedule"] = {one_of(draw, "cpu", "memory"): one_of(draw, 0.5, 0.3, 0.1)}
     if often(draw, "round limits" in on, 3):
-        limits["maximumResourceFractionToScheduleByPool"] = {
-            one_of(draw, *POOLS): {"cpu": one_of(draw, 0.5, 0.2)}
-        }
+        limits["maximumResourceFractionToScheduleByPool"] = {one_of(draw, *POOLS): {"cpu": one_of(draw, 0.5, 0.2)}}
     if "sick fleet" in on:
         limits["maxUnacknowledgedJobsPerExecutor"] = one_of(draw, 1000, 0, 2)
     return limits

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from armada.model.resources import parse_quantity
 from tests.oracle.drawing.features import Features, often, one_of
-from tests.oracle.drawing.fleet import RACKS, ZONES
 from tests.oracle.drawing.rules import CLASSES, POOLS
 
 JOBS: Final = 60
@@ -36,7 +35,10 @@ def _kind(draw: st.DrawFn, on: Features, *, early: bool) -> dict[str, Any]:
     """What jobs of one group have in common."""
     kind: dict[str, Any] = {
         "priorityClass": one_of(draw, *(EARLY if early else CLASSES)),
-        "request": {"cpu": one_of(draw, "1", "250m", "550m", "1", "2", "3"), "memory": one_of(draw, "1Gi", "2Gi", "6Gi")},
+        "request": {
+            "cpu": one_of(draw, "1", "250m", "550m", "1", "2", "3"),
+            "memory": one_of(draw, "1Gi", "2Gi", "6Gi"),
+        },
         "priority": one_of(draw, 0, 0, 1, 3),
     }
     request = kind["request"]
@@ -63,36 +65,37 @@ def _gang(draw: st.DrawFn, on: Features, number: int, size: int) -> dict[str, An
     return gang
 
 
-class Room:
-    """What jobs that run already leave of the nodes' cpu and memory."""
+class Place:
+    """Where and how long jobs run: nodes, with what jobs that run already leave of their cpu and memory; rounds."""
 
-    def __init__(self, nodes: list[dict[str, Any]]) -> None:
-        self.nodes = nodes
+    def __init__(self, nodes: list[dict[str, Any]], rounds: int) -> None:
+        self.nodes: list[dict[str, Any]] = nodes
+        self.rounds = rounds
         self.left = [[parse_quantity(node["total"][name]) for name in ("cpu", "memory")] for node in nodes]
 
     def take(self, request: dict[str, str], first: int, *, overfills: bool) -> dict[str, Any] | None:
         """Give the first node with room for the request, from number `first` on."""
         wanted = [parse_quantity(request.get(name, "0")) for name in ("cpu", "memory")]
-        for place in [*range(first, len(self.nodes)), *range(first)]:
-            left = self.left[place]
+        for number in [*range(first, len(self.nodes)), *range(first)]:
+            left = self.left[number]
             if overfills or all(a <= b for a, b in zip(wanted, left, strict=True)):
-                self.left[place] = [b - a for a, b in zip(wanted, left, strict=True)]
-                return self.nodes[place]
+                self.left[number] = [b - a for a, b in zip(wanted, left, strict=True)]
+                found: dict[str, Any] = self.nodes[number]
+                return found
         return None
 
 
-def _life(
-    draw: st.DrawFn, on: Features, way: str, rounds_left: int, room: Room, request: dict[str, str]
-) -> dict[str, Any]:
+def _life(draw: st.DrawFn, on: Features, way: str, place: Place, shared: dict[str, Any]) -> dict[str, Any]:
     """How one job stands when the problem begins, and whether it leaves. Without room to run it waits."""
+    rounds_left = 0 if "arrives" in shared else place.rounds - 1
     if way == "finished":
         return {"finished": {"pool": one_of(draw, *POOLS[:2]), "runningSecondsAgo": draw(st.integers(0, 90))}}
     life: dict[str, Any] = {}
     if rounds_left > 0 and often(draw, "departures" in on, 5):
         life["leaves"] = draw(st.integers(1, rounds_left))
     if way == "running":
-        first = draw(st.integers(0, len(room.nodes) - 1))
-        node = room.take(request, first, overfills=often(draw, "overfull" in on, 4))
+        first = draw(st.integers(0, len(place.nodes) - 1))
+        node = place.take(shared["request"], first, overfills=often(draw, "overfull" in on, 4))
         if node is None:
             return life
         run = {"node": node["id"], "pool": node["pool"], "leasedSecondsAgo": draw(st.integers(0, 5))}
@@ -102,13 +105,10 @@ def _life(
     return life
 
 
-def _group(
-    draw: st.DrawFn, on: Features, number: int, rounds: int, queues: tuple[str, ...], room: Room
-) -> list[dict[str, Any]]:
+def _group(draw: st.DrawFn, on: Features, number: int, queues: tuple[str, ...], place: Place) -> list[dict[str, Any]]:
     """Some equal jobs of one queue, or one gang, whose members may want different amounts."""
-    arrives = draw(st.integers(0, rounds - 1)) if often(draw, "arrivals" in on) else 0
+    arrives = draw(st.integers(0, place.rounds - 1)) if often(draw, "arrivals" in on) else 0
     shared = {"queue": one_of(draw, *queues), **_kind(draw, on, early=arrives == 0)}
-    request = shared["request"]
     size = draw(st.integers(1, 10))
     if size > 1 and often(draw, "gangs" in on, 3):
         shared["gang"] = _gang(draw, on, number, size)
@@ -122,7 +122,7 @@ def _group(
     if arrives == 0 and "penalties" in on and "gang" not in shared:
         ways.append("finished")
     way = one_of(draw, *ways)
-    jobs = [{**shared, **_life(draw, on, way, rounds - 1 if arrives == 0 else 0, room, request)} for _ in range(size)]
+    jobs = [{**shared, **_life(draw, on, way, place, shared)} for _ in range(size)]
     if "gang" in shared and often(draw, "odd requests" in on):
         jobs[0]["request"] = {**jobs[0]["request"], "cpu": one_of(draw, "1500m", "3", "250m")}
     if way == "running":
@@ -142,13 +142,13 @@ def work(
 ) -> list[dict[str, Any]]:
     """Draw all jobs of a problem, in the order in which they are submitted."""
     jobs: list[dict[str, Any]] = []
-    room = Room(nodes)
+    place = Place(nodes, rounds)
     for number in range(draw(st.integers(2, 16))):
-        jobs += _group(draw, on, number, rounds, queues, room)
+        jobs += _group(draw, on, number, queues, place)
         if len(jobs) >= JOBS:
             break
     mixed = draw(st.permutations(jobs)) if draw(st.integers(0, 3)) == 3 else jobs
-    submitted = [{**job, "id": f"{job['queue']}-{place:03d}", "submitted": place} for place, job in enumerate(mixed)]
+    submitted = [{**job, "id": f"{job['queue']}-{order:03d}", "submitted": order} for order, job in enumerate(mixed)]
     return submitted[:JOBS]
 
 
@@ -163,6 +163,3 @@ def queue(draw: st.DrawFn, on: Features, name: str) -> dict[str, Any]:
             own["maximumResourceFractionByPool"] = {one_of(draw, *POOLS): {"memory": one_of(draw, 0.5, 0.1)}}
         settings["resourceLimitsByPriorityClassName"] = {one_of(draw, *CLASSES): own}
     return settings
-
-
-__all__ = ["QUEUES", "RACKS", "ZONES", "queue", "work"]

@@ -31,6 +31,8 @@ URGENCY: Final = 3
 AWAY: Final = 4
 RESCHEDULED: Final = 5
 OPTIMISER: Final = 6
+AWAY_BY_URGENCY: Final = 7
+"""Only inside a round: an away place over lower priorities, remembered so that victims can name who came."""
 
 # What became of a running job.
 RUNS: Final = 0

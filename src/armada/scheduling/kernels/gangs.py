@@ -190,7 +190,8 @@ def place_new(
         if disturbed != NOT_FOUND:
             jobs.away_entry[job] = -1 if at_home else shapes.away_entry[entry]
             if not at_home:
-                jobs.method[job] = codes.AWAY
+                by_urgency = jobs.method[job] == codes.URGENCY
+                jobs.method[job] = codes.AWAY_BY_URGENCY if by_urgency else codes.AWAY
             jobs.bucket[job] = bucket
             break
     if disturbed != NOT_FOUND:

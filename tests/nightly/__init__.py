@@ -1,0 +1,1 @@
+"""Property tests at length: many thousands of drawn problems, over all cores, within a bounded time."""
