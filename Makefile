@@ -36,7 +36,7 @@ test: setup ## Run all tests.
 
 # `make nightly SEED=7` repeats a run; EXAMPLES and MINUTES bound it.
 nightly: setup ## Compare the scheduler with the plain oracle on 20,000 drawn problems, over all cores.
-	@$(BIN)/python -m tests.nightly $(if $(SEED),--seed $(SEED)) --examples $(or $(EXAMPLES),20000) \
+	@$(BIN)/python -m tests.nightly.run $(if $(SEED),--seed $(SEED)) --examples $(or $(EXAMPLES),20000) \
 		--minutes $(or $(MINUTES),240) --workers $(or $(NIGHTLY_WORKERS),$(shell nproc))
 
 check: setup ## Everything CI checks: format, lint, types, borders between rooms, tests.

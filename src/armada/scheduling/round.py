@@ -127,11 +127,14 @@ def _held(snapshot: PoolSnapshot, board: Board) -> HeldRoom:
 
 
 def _placed_by_urgency(jobs: Jobs) -> NDArray[np.int64]:
-    """Return the jobs that were placed over lower priorities; of those away, only the fact of being away is kept."""
+    """Return the jobs that were placed over lower priorities; of those away, only the fact of being away is kept.
+
+    Members of gangs that were given up again still bear the method of their try, but have no node.
+    """
     away = jobs.method == codes.AWAY_BY_URGENCY
     urgent = np.flatnonzero(away | (jobs.method == codes.URGENCY))
     jobs.method[away] = codes.AWAY
-    return urgent
+    return urgent[jobs.node[urgent] >= 0]
 
 
 def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> Rows:

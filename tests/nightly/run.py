@@ -74,7 +74,7 @@ def run(chunks: list[Chunk], workers: int, minutes: float, folder: Path) -> int:
 
 def main() -> int:
     """Read the command line and run."""
-    parser = argparse.ArgumentParser(prog="python -m tests.nightly", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.nightly.run", description=__doc__)
     parser.add_argument("--seed", type=int, default=None, help="default: drawn from the clock, and printed")
     parser.add_argument("--examples", type=int, default=20_000, help="of each law")
     parser.add_argument("--workers", type=int, default=2)
