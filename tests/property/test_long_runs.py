@@ -1,4 +1,4 @@
-"""Long runs (`make nightly`) repeat by their seed, and a broken law gives a small problem that `armada decide` reads."""
+"""Long runs (`make nightly`) repeat by their seed; a broken law gives a small problem that `armada decide` reads."""
 
 from pathlib import Path
 from typing import Any
