@@ -4,10 +4,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.oracle.drawing.features import Features, features, often, one_of
-from tests.oracle.drawing.fleet import fleet
-from tests.oracle.drawing.rules import POOLS, rules
+from tests.oracle.drawing.features import SELDOM, Features, features, often, one_of
+from tests.oracle.drawing.fleet import RACKS, fleet
+from tests.oracle.drawing.rules import CLASSES, POOLS, rules
 from tests.oracle.drawing.work import QUEUES, queue, work
+
+__all__ = ["CLASSES", "QUEUES", "RACKS", "SELDOM", "problems"]
 
 
 @st.composite

@@ -46,6 +46,9 @@ FEATURES: Final = (
 
 Features = frozenset[str]
 
+SELDOM: Final = st.integers(0, 9).map(lambda drawn: drawn == 9)
+"""One in ten."""
+
 
 @st.composite
 def features(draw: st.DrawFn) -> Features:

@@ -12,9 +12,20 @@ FAST_TAINT: Final = {"key": "fast", "value": "v2", "effect": "NoExecute"}
 TEAM_TAINT: Final = {"key": "team", "value": "x", "effect": "NoExecute"}
 SOFT_TAINT: Final = {"key": "soft", "value": "", "effect": "PreferNoSchedule"}
 
-PREEMPTIBLE: Final = ("low100", "mid200", "high300", "flex200", "roam200")
+CLASSES: Final[dict[str, dict[str, Any]]] = {
+    "low100": {"priority": 100, "preemptible": True},
+    "mid200": {"priority": 200, "preemptible": True},
+    "high300": {"priority": 300, "preemptible": True},
+    "solid200": {"priority": 200, "preemptible": False},
+    "top400": {"priority": 400, "preemptible": False},
+    "flex200": {
+        "priority": 200,
+        "preemptible": True,
+        "awayNodeTypes": [{"priority": 50, "wellKnownNodeTypeName": "gpu"}],
+    },
+}
 SOLID: Final = ("solid200", "top400")
-CLASSES: Final = PREEMPTIBLE + SOLID
+CLASS_NAMES: Final = (*CLASSES, "roam200")
 
 CONDITIONS: Final = (
     {"resource": "gpu", "operator": ">", "value": "0"},
@@ -35,15 +46,9 @@ SWITCHES: Final = (
 
 
 def _classes(draw: st.DrawFn, on: Features) -> dict[str, Any]:
-    classes: dict[str, Any] = {
-        "low100": {"priority": 100, "preemptible": True},
-        "mid200": {"priority": 200, "preemptible": True},
-        "high300": {"priority": 300, "preemptible": True},
-        "solid200": {"priority": 200, "preemptible": False},
-        "top400": {"priority": 400, "preemptible": False},
-        "flex200": {"priority": 200, "preemptible": True},
-        "roam200": {"priority": 200, "preemptible": True},
-    }
+    classes = {name: dict(kind) for name, kind in CLASSES.items()}
+    classes["roam200"] = {"priority": 200, "preemptible": True}
+    del classes["flex200"]["awayNodeTypes"]
     if "away" in on:
         classes["flex200"]["awayNodeTypes"] = [{"priority": one_of(draw, 50, 150), "wellKnownNodeTypeName": "gpu"}]
         classes["roam200"]["awayNodeTypes"] = [

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from armada.model.resources import parse_quantity
 from tests.oracle.drawing.features import Features, often, one_of
-from tests.oracle.drawing.rules import CLASSES, POOLS
+from tests.oracle.drawing.rules import CLASS_NAMES, POOLS
 
 JOBS: Final = 60
 QUEUES: Final = ("A", "B", "C", "D", "E")
@@ -34,7 +34,7 @@ TOLERATIONS: Final = (
 def _kind(draw: st.DrawFn, on: Features, *, early: bool) -> dict[str, Any]:
     """What jobs of one group have in common."""
     kind: dict[str, Any] = {
-        "priorityClass": one_of(draw, *(EARLY if early else CLASSES)),
+        "priorityClass": one_of(draw, *(EARLY if early else CLASS_NAMES)),
         "request": {
             "cpu": one_of(draw, "1", "250m", "550m", "1", "2", "3"),
             "memory": one_of(draw, "1Gi", "2Gi", "6Gi"),
@@ -161,5 +161,5 @@ def queue(draw: st.DrawFn, on: Features, name: str) -> dict[str, Any]:
         own: dict[str, Any] = {"maximumResourceFraction": {"cpu": one_of(draw, 1.0, 0.4, 0.2)}}
         if draw(st.booleans()):
             own["maximumResourceFractionByPool"] = {one_of(draw, *POOLS): {"memory": one_of(draw, 0.5, 0.1)}}
-        settings["resourceLimitsByPriorityClassName"] = {one_of(draw, *CLASSES): own}
+        settings["resourceLimitsByPriorityClassName"] = {one_of(draw, *CLASS_NAMES): own}
     return settings
