@@ -12,12 +12,12 @@ from armada.model.fleet import ExecutorSettings, Node, Queue
 from armada.model.growth import MemoryGrowth
 from armada.model.jobs import GangSpec, JobShape, JobTemplate, NewJob
 from armada.model.lifecycle import RUN_TRANSITIONS, JobState, RunState
-from armada.model.policy import RetryPolicy, SchedulingPolicy
+from armada.model.policy import PoolPolicy, RetryPolicy, SchedulingPolicy
 from armada.state.ledger import Ledger
 from armada.state.pools import Circumstances
 from tests.property.plain_ledger import PlainLedger
 
-POLICY = SchedulingPolicy()
+POLICY = SchedulingPolicy(pools=(PoolPolicy(name="default", short_job_penalty_ms=15), PoolPolicy(name="other")))
 PLACES = [("qa", "s"), ("qa", "t"), ("qb", "s")]
 NODES = ["n1", "n2", "n3"]
 EXECUTORS = ["x1", "x2"]
@@ -267,10 +267,11 @@ class LedgerMachine(RuleBasedStateMachine):
         assert restored.to_bytes() == payload
         self.ledger = restored
 
-    @rule()
-    def snapshot(self) -> None:
+    @rule(ahead_ms=st.integers(0, 20))
+    def snapshot(self, ahead_ms: int) -> None:
         """Reading may tidy orders up, and may change nothing that can be seen."""
         before = self.ledger.digest()
+        self.ledger.penalties("default", len(self.entries) + ahead_ms)
         self.ledger.pool_snapshot("default", Circumstances(executors=frozenset(EXECUTORS)))
         assert self.ledger.digest() == before
 

@@ -126,6 +126,7 @@ class Leader:
     def deposed(self) -> None:
         """Give up: the log says that another replica leads in a newer epoch."""
         self._gives_up = True
+        self._reconciliation.begin_again()
 
     def leads(self, ledger: Ledger) -> bool:
         """Say if this replica is the leader that the log knows."""

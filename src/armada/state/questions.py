@@ -131,10 +131,18 @@ class LeaderQuestions:
             rows = rows[np.isin(runs.column("pool")[rows], [runs.pools.find(pool) for pool in pools])]
         return tuple(runs.run_id(row) for row in runs.in_lease_order(rows.tolist()))
 
-    def nodes_in_use(self) -> tuple[str, ...]:
-        """Return the ids of all nodes with a live run, reported or not. A pass over runs."""
-        numbers = np.unique(self._runs.column("node")[self._live_runs()])
-        return tuple(sorted(self._runs.nodes[number] for number in numbers.tolist()))
+    def nodes_in_use(self, executor_id: str | None = None) -> tuple[str, ...]:
+        """Return the ids of all nodes with a live run (of an executor), reported or not.
+
+        For all executors that is a pass over the runs, for one a look at its own.
+        """
+        if executor_id is None:
+            numbers = np.unique(self._runs.column("node")[self._live_runs()]).tolist()
+        else:
+            runs = self._runs.by_executor.get(self._runs.executors.find(executor_id))
+            node_of = self._runs.node
+            numbers = [node_of[row] for row in (*runs.to_start, *runs.confirmed)] if runs is not None else []
+        return tuple(sorted(dict.fromkeys(self._runs.nodes[number] for number in numbers)))
 
     def _live_runs(self) -> Rows:
         used = self._runs.used_rows()

@@ -382,6 +382,16 @@ def test_a_new_leader_looks_at_everything_once() -> None:
     assert fresh.decide(here.world.ledger, lambda *_: True, here.world.now_ms).sequences == decided.sequences
 
 
+def test_a_replica_that_does_not_lead_gathers_nothing() -> None:
+    here = driver()
+    placed(here, item(SOLID), item(PREEMPTIBLE))
+    vanished(here, "n1")
+    follower = Reconciliation(here.world.policy, NODE_TIMEOUT_MS, 1_000)
+    for entry in here.world.entries:
+        follower.notice(entry)
+    assert not any(value for value in vars(follower).values() if isinstance(value, dict))
+
+
 def test_an_error_stays_with_its_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     both = (
         PoolPolicy(name="default", reconciliation=ReconciliationPolicy()),

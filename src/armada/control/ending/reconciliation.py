@@ -105,6 +105,7 @@ class Reconciliation:
         self._fresh_runs: dict[str, None] = {}
         self._gone_since_ms: dict[str, int] = {}
         self._failed_runs: dict[str, None] = {}
+        self._returned: dict[str, None] = {}
         self._tries_again_ms = 0
         self.errors: dict[str, str] = {}
         """Pools whose runs could not be looked at the last time, with why."""
@@ -112,11 +113,15 @@ class Reconciliation:
     # -- what happens -------------------------------------------------------------------------------------------------
 
     def begin_again(self) -> None:
-        """Look at all runs the next time: leadership is new, or what was decided could not be appended."""
+        """Look at all runs the next time: leadership is new or lost, or what was decided could not be appended."""
         self._looks_at_all = True
+        for noted in (self._standings, self._changed_nodes, self._fresh_runs, self._failed_runs, self._returned):
+            noted.clear()
 
     def notice(self, entry: Entry) -> None:
-        """Remember what an entry that was just folded gives reason to look at."""
+        """Remember what an entry that was just folded gives reason to look at: nothing while all is to be looked at."""
+        if self._looks_at_all:
+            return
         for event in entry.events:
             if isinstance(event, RunLeased):
                 if event.pool in self._strict:
@@ -132,7 +137,7 @@ class Reconciliation:
         if known is None:
             # New, or back after it was deleted: then some of its nodes may not have come back with it.
             known = self._standings[event.executor_id] = {}
-            self._looks_at_all = True
+            self._returned[event.executor_id] = None
         for name in event.gone:
             before = known.pop(name, None)
             if before is not None:
@@ -156,10 +161,13 @@ class Reconciliation:
         """Look at what there is reason to look at, and say what ends. An error stays with its pool: see `errors`."""
         due_ms = self.due_ms()
         waits = due_ms is None or due_ms > now_ms
-        if waits and not (self._looks_at_all or self._changed_nodes or self._fresh_runs):
+        if waits and not (self._looks_at_all or self._changed_nodes or self._fresh_runs or self._returned):
             return Reconciled()
         if self._looks_at_all:
             self._take_stock(ledger)
+        for executor_id in self._returned:
+            self._changed_nodes.update(dict.fromkeys(ledger.nodes_in_use(executor_id)))
+        self._returned = {}
         runs = self._runs_to_look_at(ledger)
         warnings = self._note_gone_nodes(ledger, now_ms)
         overdue = self._overdue_nodes(now_ms)
