@@ -54,6 +54,7 @@ class PoolRound:
             self.first_pass()
             self._second_pass()
         self._conclude()
+        self._lose_siblings()
         if self.optimises and self.at.pool.optimiser is not None and self.at.cluster.nodes:
             self._optimise()
         for job_id in self.dropped:
@@ -102,6 +103,19 @@ class PoolRound:
         ]
         named = [one for one in siblings if one.state == "running" and taken_by[one.id]]
         return taken_by[max(named, key=fair_order).id] if named else ""
+
+    def _lose_siblings(self) -> None:
+        """Members of a gang that lost one, and that stand on no node of this round, go too."""
+        preempted = self.outcome.preempted
+        for job_id, winner in list(preempted.items()):
+            lost = self.at.problem.by_id[job_id]
+            for other in self.at.running:
+                siblings = lost.gang is not None and other.gang is not None and lost.gang.id == other.gang.id
+                if siblings and (lost.queue, lost.pool) == (other.queue, other.pool) and other.id not in preempted:
+                    assert other.id not in self.at.home_node
+                    preempted[other.id] = winner
+                    if other.pool == self.at.pool.name:
+                        self.at.charge([other], -1)
 
     def _optimise(self) -> None:
         """Let the fairness optimiser add what makes the pool fairer."""

@@ -22,7 +22,7 @@ class Setting:
         self.pool = pool
         self.defects = defects
         self.zero: Vector = [0] * len(problem.kinds)
-        guests = [p.name for p in self.policy.pools if pool.name in p.away_pools]
+        guests = [p.name for p in self.policy.pools if pool.name in p.away_pools and p.name != pool.name]
         self.relevant = {pool.name, *pool.away_pools, *guests}
         self.guests = set(guests)
         known = [job for job in problem.jobs if job.queue in problem.tenants]
@@ -63,9 +63,9 @@ class Setting:
 
     def _build_cluster(self) -> None:
         machines = self._machines()
-        here = {m.id for m in machines}
         self.cluster = Cluster(self.problem, machines, self._priorities(), self.defects)
-        self.cross_pool = {j.id for j in self.running if j.pool in self.guests and j.node in here}
+        own = {m.id for m in machines if m.pool == self.pool.name}
+        self.cross_pool = {j.id for j in self.running if j.pool in self.guests and j.node in own}
         for node in list(self.cluster.nodes):
             held = [j for j in self.running if j.node == node.machine.id]
             ours = [j for j in held if j.pool == self.pool.name or j.id in self.cross_pool]
