@@ -14,11 +14,13 @@ from armada.control.retries import stopped_to_wait, waits_when_preempted
 from armada.control.sequences import merged_sequences
 from armada.model.events import Failure, JobPreempted, JobSetEvents, RunLeased, RunPreempted
 from armada.model.fleet import Node
-from armada.model.jobs import Toleration
+from armada.model.growth import grown
+from armada.model.jobs import JobShape, Toleration
 from armada.model.lifecycle import JobState
 from armada.model.policy import PoolPolicy, SchedulingPolicy
 from armada.scheduling.decisions import Decisions, LeaseDecision, Method, PreemptionDecision, PreemptionKind
 from armada.scheduling.snapshot import PoolSnapshot
+from armada.scheduling.tables import away_tolerations
 from armada.state.ledger import Ledger
 from armada.state.records import JobRecord
 
@@ -71,25 +73,25 @@ def outcome_of(
     as_of = order.as_of
     wanted = list(decisions.each_lease())
     leases = _still_right(ledger, as_of, wanted)
-    preemptions = _still_needed(wanted, leases, list(decisions.each_preemption()))
+    preemptions = _still_needed(ledger, as_of, (wanted, leases), list(decisions.each_preemption()))
     sequences: list[JobSetEvents] = []
     shared = 0
     preempted = 0
     winners = _winners(wanted)
     for preemption in preemptions:
-        facts = _preempted(ledger, as_of, _explained(preemption, winners), now_ms)
+        facts = _preempted(ledger, order, _explained(preemption, winners), now_ms)
         if facts is not None:
             sequences.append(facts)
             preempted += 1
             shared += preemption.kind in {PreemptionKind.FAIR_SHARE, PreemptionKind.GANG}
     leased: dict[str, int] = {}
     by_kind: dict[tuple[str, str, str], int] = {}
-    tolerations = (policy.pool(order.pool) or PoolPolicy(name=order.pool)).default_tolerations
+    tolerations = _Tolerations(policy, order.pool)
     for lease in leases:
         leased[lease.job.queue] = leased.get(lease.job.queue, 0) + 1
         key = (lease.job.queue, lease.job.shape.priority_class, lease.decision.method.name.lower())
         by_kind[key] = by_kind.get(key, 0) + 1
-        fact = _leased(lease, order.pool, tolerations, now_ms)
+        fact = _leased(lease, order.pool, tolerations.of(lease), now_ms)
         sequences.append(JobSetEvents(lease.job.queue, lease.job.job_set, (fact,)))
     return Outcome(
         sequences=merged_sequences(sequences),
@@ -130,17 +132,36 @@ def _still_right(ledger: Ledger, as_of: int, wanted: Sequence[LeaseDecision]) ->
 
 
 def _still_needed(
-    wanted: Sequence[LeaseDecision], leases: Sequence[_Lease], preemptions: Sequence[PreemptionDecision]
+    ledger: Ledger,
+    as_of: int,
+    placed: tuple[Sequence[LeaseDecision], Sequence[_Lease]],
+    preemptions: Sequence[PreemptionDecision],
 ) -> list[PreemptionDecision]:
+    """Preemptions for leases that stand, or on nodes that still get one; gangs with a member among them go whole."""
+    wanted, leases = placed
     if len(wanted) == len(leases):
         return list(preemptions)
+    kept_rows = {lease.decision.row: None for lease in leases}
     kept_nodes = {lease.decision.node_id: None for lease in leases}
     dropped_nodes = {decision.node_id: None for decision in wanted if decision.node_id not in kept_nodes}
+
+    def is_needed(preemption: PreemptionDecision) -> bool:
+        if preemption.node_id in kept_nodes or preemption.for_row in kept_rows:
+            return True
+        return preemption.for_row < 0 and preemption.node_id not in dropped_nodes
+
+    gangs = [_gang_at(ledger, as_of, preemption.row) for preemption in preemptions]
+    needed = [is_needed(preemption) for preemption in preemptions]
+    going = {gang: None for gang, goes in zip(gangs, needed, strict=True) if goes and gang is not None}
     return [
-        preemption
-        for preemption in preemptions
-        if preemption.node_id not in dropped_nodes or preemption.kind is PreemptionKind.GANG
+        preemption for preemption, goes, gang in zip(preemptions, needed, gangs, strict=True) if goes or gang in going
     ]
+
+
+def _gang_at(ledger: Ledger, as_of: int, row: int) -> tuple[str, str] | None:
+    job_id = ledger.job_at(row, as_of)
+    job = ledger.job(job_id) if job_id is not None else None
+    return (job.queue, job.gang.id) if job is not None and job.gang is not None else None
 
 
 def _winners(wanted: Sequence[LeaseDecision]) -> dict[str, LeaseDecision]:
@@ -166,7 +187,8 @@ def _explained(preemption: PreemptionDecision, winners: dict[str, LeaseDecision]
     return msgspec.structs.replace(preemption, kind=kind, for_row=winner.row)
 
 
-def _preempted(ledger: Ledger, as_of: int, preemption: PreemptionDecision, now_ms: int) -> JobSetEvents | None:
+def _preempted(ledger: Ledger, order: RoundOrder, preemption: PreemptionDecision, now_ms: int) -> JobSetEvents | None:
+    as_of = order.as_of
     job_id = ledger.job_at(preemption.row, as_of)
     job = ledger.job(job_id) if job_id is not None else None
     if job is None or not job.state.is_active:
@@ -175,7 +197,10 @@ def _preempted(ledger: Ledger, as_of: int, preemption: PreemptionDecision, now_m
     winner = ledger.job_at(preemption.for_row, as_of) if preemption.for_row >= 0 else None
     winning = ledger.job(winner) if winner is not None else None
     for_whom = f" - preempting job {winner} of queue {winning.queue}" if winner and winning is not None else ""
-    reason = f"Preempted by the scheduler {how}{for_whom}"
+    run = ledger.run(job.run_id)
+    is_guest = run is not None and run.pool != order.pool
+    whose = f" on a node of pool {order.pool}, whose own jobs go first" if is_guest else ""
+    reason = f"Preempted by the scheduler {how}{whose}{for_whom}"
     if waits_when_preempted(ledger, job):
         return JobSetEvents(job.queue, job.job_set, stopped_to_wait(job, reason, kind, now_ms, winner or ""))
     ended = RunPreempted(
@@ -188,6 +213,29 @@ def _preempted(ledger: Ledger, as_of: int, preemption: PreemptionDecision, now_m
     )
     failed = JobPreempted(at_ms=now_ms, job_id=job.job_id, failure=Failure(reason=reason, kind="preempted"))
     return JobSetEvents(job.queue, job.job_set, (ended, failed))
+
+
+class _Tolerations:
+    """What leases of a pool add to their pods: the pool's defaults, and those of node types that jobs go away to."""
+
+    def __init__(self, policy: SchedulingPolicy, pool: str) -> None:
+        self._policy = policy
+        self._defaults = (policy.pool(pool) or PoolPolicy(name=pool)).default_tolerations
+        self._taints = {kind.name: kind.taints for kind in policy.well_known_node_types}
+        self._known: dict[tuple[JobShape, int], tuple[Toleration, ...]] = {}
+
+    def of(self, lease: _Lease) -> tuple[Toleration, ...]:
+        """Return what one lease adds."""
+        job, entry = lease.job, lease.decision.away_entry
+        kind = self._policy.priority_class(job.shape.priority_class) if entry >= 0 else None
+        if kind is None:
+            return self._defaults
+        shape = grown(job.shape, job.growth)
+        known = self._known.get((shape, entry))
+        if known is None:
+            added = away_tolerations(kind.away_node_types[entry], dict(shape.requests), self._taints)
+            known = self._known[shape, entry] = tuple(dict.fromkeys((*self._defaults, *added)))
+        return known
 
 
 def _leased(lease: _Lease, pool: str, tolerations: tuple[Toleration, ...], now_ms: int) -> RunLeased:

@@ -4,14 +4,14 @@ Work on Python objects is done once a node (`FleetTable`) and once a shape (`Sha
 is array work only. Arrays are copied on the way, so that their owner may go on changing them while a round runs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from armada.model.fleet import Node, PriorityClass, Queue, Taint
+from armada.model.fleet import AwayNodeType, Node, PriorityClass, Queue, Taint
 from armada.model.jobs import JobShape, Toleration
 from armada.model.policy import PODS, SchedulingPolicy
 from armada.model.resources import Vector, parse_quantity
@@ -340,16 +340,27 @@ class ShapeTable:
         requests = dict(shape.requests)
         entries = []
         for index, entry in enumerate(priority_class.away_node_types):
-            added = {
-                Toleration(taint.key, "Exists" if taint.value == "*" else "Equal", _plain(taint.value), taint.effect)
-                for reference in entry.node_types
-                if all(_holds(requests, one.resource, one.operator, one.value) for one in reference.conditions)
-                for taint in self._taints[reference.name]
-            }
+            added = away_tolerations(entry, requests, self._taints)
             if added:
                 widened = msgspec.structs.replace(rule, tolerations=tuple(sorted({*rule.tolerations, *added})))
                 entries.append((self._rules.hold(widened), entry.priority, index))
         return tuple(entries)
+
+
+def away_tolerations(
+    entry: AwayNodeType, requests: Mapping[str, str], taints: Mapping[str, tuple[Taint, ...]]
+) -> tuple[Toleration, ...]:
+    """Return what a job with these requests tolerates besides its own where it goes by this entry; () if it may not.
+
+    `taints` are those of the well-known node types, by name.
+    """
+    added = {
+        Toleration(taint.key, "Exists" if taint.value == "*" else "Equal", _plain(taint.value), taint.effect)
+        for reference in entry.node_types
+        if all(_holds(requests, one.resource, one.operator, one.value) for one in reference.conditions)
+        for taint in taints[reference.name]
+    }
+    return tuple(sorted(added))
 
 
 def _doubled(column: NDArray[Any]) -> NDArray[Any]:
@@ -360,7 +371,7 @@ def _plain(value: str) -> str:
     return "" if value == "*" else value
 
 
-def _holds(requests: dict[str, str], resource: str, operator: str, value: str) -> bool:
+def _holds(requests: Mapping[str, str], resource: str, operator: str, value: str) -> bool:
     """Evaluate one condition of an away node type, exactly (defect 2 of the reference is not repeated)."""
     amount = parse_quantity(requests.get(resource, "0"))
     bound = parse_quantity(value)

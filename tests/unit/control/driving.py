@@ -7,6 +7,7 @@ from armada.model.events import (
 )
 from armada.model.jobs import KubernetesObject
 from armada.model.policy import SchedulingPolicy
+from armada.model.submission import SubmissionPolicy
 from armada.scheduling.round import schedule
 from tests.unit.control.world import START_MS, World, kinds, node, pod
 
@@ -16,8 +17,13 @@ PREEMPTIBLE: KubernetesObject = pod(cpu="4", priorityClassName="armada-preemptib
 class Driver:
     """A world with a leader; `run` lets it do all that is due."""
 
-    def __init__(self, policy: SchedulingPolicy | None = None, cadence: Cadence | None = None) -> None:
-        self.world = World(policy)
+    def __init__(
+        self,
+        policy: SchedulingPolicy | None = None,
+        cadence: Cadence | None = None,
+        submission: SubmissionPolicy | None = None,
+    ) -> None:
+        self.world = World(policy, submission)
         cadence = cadence or Cadence(round_delay_ms=0, fleet_settle_ms=0)
         self.leader = Leader(self.world.policy, cadence, "me", START_MS)
         self.heartbeats: dict[str, int] = {}
