@@ -7,6 +7,7 @@ from typing import Any, Final
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
+from tests.oracle.crossing_strategies import crossing_problems
 from tests.oracle.strategies import problems
 from tests.property.agreement import disagreements
 
@@ -23,6 +24,7 @@ class Law:
 
 
 LAWS: Final = {
+    "crossing": Law("the same where pools use each other's nodes", crossing_problems, disagreements),
     "rounds": Law("product and plain oracle decide alike, and no round breaks an invariant", problems, disagreements),
 }
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.oracle.strategies import SELDOM, problems
+from tests.oracle.drawing.features import SELDOM
+from tests.oracle.strategies import problems
 
 BORROWING: tuple[dict[str, tuple[str, ...]], ...] = (
     {"second": ("default",)},
@@ -23,8 +24,36 @@ def crossing_problems(draw: st.DrawFn) -> dict[str, Any]:
     """Two or three pools, some of which borrow from others, in any order; some jobs run as guests from the start."""
     problem: dict[str, Any] = draw(problems())
     borrowing = draw(st.sampled_from(BORROWING))
-    names = sorted({"default", "second"}.union(borrowing, *borrowing.values()))
+    pools = _pools(draw, problem, borrowing)
+    names = sorted(pool["name"] for pool in pools)
+    executors = [
+        {**executor, "nodes": [{**node, "pool": draw(st.sampled_from(names))} for node in executor["nodes"]]}
+        for executor in problem["executors"]
+    ]
+    pool_of = {node["id"]: node["pool"] for executor in executors for node in executor["nodes"]}
+    choices: tuple[list[str] | None, ...] = (None, *([name] for name in names), names[:2], names)
+    restricted = {str(job.get("pools")): draw(st.sampled_from(choices)) for job in problem["jobs"]}
+    run_pools: dict[str, str] = {}
+    jobs = []
+    for job in problem["jobs"]:
+        moved = {key: value for key, value in job.items() if key != "pools"}
+        if (own := restricted[str(job.get("pools"))]) is not None:
+            moved["pools"] = own
+        if "run" in job:
+            home = pool_of.get(job["run"]["node"], "default")
+            guests = [name for name in names if home in borrowing.get(name, ())]
+            drawn = draw(st.sampled_from((home, *guests, *guests)))
+            # The members of a gang are leased by one pool, wherever each of them stands.
+            gang = job["id"] if "gang" not in job else f"{job['queue']} {job['gang']['id']}"
+            moved["run"] = {**job["run"], "pool": run_pools.setdefault(gang, drawn)}
+        jobs.append(moved)
+    return {**problem, "config": {**problem["config"], "pools": pools}, "executors": executors, "jobs": jobs}
+
+
+def _pools(draw: st.DrawFn, problem: dict[str, Any], borrowing: dict[str, tuple[str, ...]]) -> list[dict[str, Any]]:
+    """The problem's pools and more, in some order."""
     drawn = {pool["name"]: pool for pool in problem["config"]["pools"]}
+    names = sorted(set(drawn).union({"default", "second"}, borrowing, *borrowing.values()))
     pools = []
     for name in draw(st.permutations(names)):
         pool = {**drawn.get(name, {}), "name": name}
@@ -33,29 +62,4 @@ def crossing_problems(draw: st.DrawFn) -> dict[str, Any]:
         if draw(SELDOM) or draw(SELDOM):
             pool["disablePreemptCrossPoolJobsFirst"] = True
         pools.append(pool)
-    executors = [
-        {**executor, "nodes": [{**node, "pool": draw(st.sampled_from(names))} for node in executor["nodes"]]}
-        for executor in problem["executors"]
-    ]
-    pool_of = {node["id"]: node["pool"] for executor in executors for node in executor["nodes"]}
-    choices = [None, *([name] for name in names), names[:2], names]
-    allowed = {
-        str(old): draw(st.sampled_from(choices)) for old in (None, ["default"], ["second"], ["default", "second"])
-    }
-    jobs = []
-    for job in problem["jobs"]:
-        moved = {key: value for key, value in job.items() if key != "pools"}
-        if (own := allowed[str(job.get("pools"))]) is not None:
-            moved["pools"] = own
-        if "run" in job:
-            home = pool_of[job["run"]["node"]]
-            guests = [name for name in names if home in borrowing.get(name, ())]
-            moved["run"] = {**job["run"], "pool": draw(st.sampled_from((home, *guests, *guests)))}
-        jobs.append(moved)
-    config = {**problem["config"], "pools": pools}
-    if draw(SELDOM):
-        config["floatingResources"] = [
-            {**kind, "pools": [{"name": name, "quantity": "3"} for name in names]}
-            for kind in config["floatingResources"]
-        ]
-    return {**problem, "config": config, "executors": executors, "jobs": jobs}
+    return pools

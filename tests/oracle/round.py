@@ -65,7 +65,7 @@ class PoolRound:
     def _conclude(self) -> None:
         """Jobs that are not back are preempted, or were not scheduled after all."""
         lost = {self.at.problem.by_id[job_id] for job_id, back in self.returned.items() if not back}
-        taken_by = {job.id: self._winner(job, lost) for job in lost}
+        taken_by = self.taken_by = {job.id: self._winner(job, lost) for job in lost}
         for job_id, back in self.returned.items():
             if back:
                 continue
@@ -107,13 +107,13 @@ class PoolRound:
     def _lose_siblings(self) -> None:
         """Members of a gang that lost one, and that stand on no node of this round, go too."""
         preempted = self.outcome.preempted
-        for job_id, winner in list(preempted.items()):
+        for job_id in list(preempted):
             lost = self.at.problem.by_id[job_id]
             for other in self.at.running:
                 siblings = lost.gang is not None and other.gang is not None and lost.gang.id == other.gang.id
                 if siblings and (lost.queue, lost.pool) == (other.queue, other.pool) and other.id not in preempted:
                     assert other.id not in self.at.home_node
-                    preempted[other.id] = winner
+                    preempted[other.id] = self._winner_of_gang(other.id, self.taken_by)
                     if other.pool == self.at.pool.name:
                         self.at.charge([other], -1)
 

@@ -142,8 +142,10 @@ class Trial:
             )
         for queue, events in by_queue.items():
             self._append(queue, events)
-        if freed:
-            self._append("", [facts.release(freed, self.now_ms)])
+        # What ran on a node that is gone holds no room to release.
+        holding = [job_id for job_id in freed if self.ledger.job(job_id) is not None]
+        if holding:
+            self._append("", [facts.release(holding, self.now_ms)])
 
     # --- between rounds
 
