@@ -123,6 +123,7 @@ def _offers(snapshot: PoolSnapshot, board: Board, shares: Shares, terms: Optimis
         cost=cost,
         goes=goes.astype(np.uint8),
         due=shares.demand_capped,
+        held=np.zeros(queues, np.float64),
         scheduled_at=scheduled_at,
         leased_ms=leased_ms,
         submitted=terms.submitted,

@@ -1,5 +1,6 @@
 """Deals: a gang gets places and others give way, if that is worth it; every deal is made whole or taken back whole."""
 
+import math
 from typing import NamedTuple
 
 from armada.scheduling.kernels import codes
@@ -10,7 +11,7 @@ from armada.scheduling.kernels.gangs import stamp_value
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
 from armada.scheduling.kernels.nodes.holding import Holds, shift
 from armada.scheduling.kernels.nodes.room import Nodes, change
-from armada.scheduling.kernels.optimising.offers import Offers, best_node, enlist, strike, tick
+from armada.scheduling.kernels.optimising.offers import Offers, best_node, enlist, is_worth, strike, tick
 from armada.scheduling.kernels.streams import Streams, advance, first_member, heapify, open_streams, price_head
 from armada.scheduling.snapshot import Amounts, Flags, Floats, Rows
 
@@ -71,7 +72,7 @@ def take_place(
         deals.gone[deals.tally[GONE]] = victim
         deals.tally[GONE] += 1
     if victims > 0:
-        tick(offers)
+        tick(books, offers)
     shape = jobs.shape[job]
     class_row = shapes.class_row[shape]
     jobs.node[job], jobs.bucket[job], jobs.state[job] = node, shapes.bucket_of_class[class_row], codes.RUNS
@@ -100,7 +101,7 @@ def take_back(jobs: Jobs, shapes: Shapes, nodes: Nodes, books: Books, offers: Of
         jobs.saved[victim] = -1
         enlist(jobs, shapes, offers, victim)
     if deals.tally[GONE] > 0:
-        tick(offers)
+        tick(books, offers)
     deals.tally[GONE] = deals.tally[SETTLED] = 0
 
 
@@ -120,12 +121,18 @@ def place_each(
 ) -> tuple[float, float]:
     """Give each member its best place among the listed nodes; return the price of all and the greatest impact.
 
-    A price of NO_PLACE means that a member has none; those before it have theirs.
+    A single job gets no place that is not worth it; whether a gang is, is known when all members have one. A price of
+    NO_PLACE means that a member has none; those before it have theirs.
     """
     price, greatest, job = 0.0, 0.0, first
+    gain = math.inf
+    if streams.next_member[first] < 0:
+        gain = share(books.total, books.multiplier, shapes.request[jobs.shape[first]])
     while job >= 0:
         deals.tally[VISITS] += high - low
-        node, victims, paid, hurt = best_node(jobs, shapes, nodes, books, offers, job, listed, low, high)
+        node, victims, paid, hurt = best_node(
+            jobs, shapes, nodes, books, offers, job, listed, low, high, gain, deals.improvement
+        )
         if node < 0:
             price = NO_PLACE
             break
@@ -208,7 +215,7 @@ def settle_accounts(
     """Enter a deal into the accounts; its jobs may have to go for a later one."""
     request = streams.head_request[queue]
     enter(books, queue, shapes.class_row[jobs.shape[first]], request, 1)
-    tick(offers)
+    tick(books, offers)
     members, job = 0, first
     while job >= 0:
         members += 1
@@ -272,16 +279,15 @@ def negotiate(
     priority = shapes.priority_of_class[class_row]
     if offers.clock[1] != priority:
         offers.clock[1] = priority
-        tick(offers)
+        tick(books, offers)
     has_room_held = holds.job[queue] == first
     if has_room_held:
         shift(nodes, holds, queue, 1)
     price = strike_deal(jobs, shapes, nodes, gangs, books, streams, offers, deals, first)
-    if price != NO_PLACE and price > 0.0:
-        gain = share(books.total, books.multiplier, request)
-        if not gain / price * 100.0 - 100.0 > deals.improvement:
-            take_back(jobs, shapes, nodes, books, offers, deals)
-            price = NO_PLACE
+    gain = share(books.total, books.multiplier, request)
+    if price != NO_PLACE and not is_worth(gain, price, deals.improvement):
+        take_back(jobs, shapes, nodes, books, offers, deals)
+        price = NO_PLACE
     if has_room_held and price == NO_PLACE:
         shift(nodes, holds, queue, -1)
     if price != NO_PLACE:
@@ -309,6 +315,7 @@ def open_deals(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, offer
         offers.first[node] = job
         for resource in range(width):
             offers.room[node, resource] += shapes.wanted[jobs.shape[job], resource]
+    tick(books, offers)
     open_streams(jobs, shapes, books, streams, True)
 
 

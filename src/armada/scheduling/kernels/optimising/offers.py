@@ -24,14 +24,15 @@ class Offers(NamedTuple):
 
     Inside a queue the chain is sorted by priority scheduled at, cost, age (youngest first) and submit order. `cost` [S]
     is a shape's dominant share, `goes` [S] says if jobs of a shape may have to go. `room` [N, R] is what all of a
-    node's candidates hold. `due` [Q] is the demand-capped share. The order of node n is `length[n]` entries from
-    `start[n]` in `order`, `freed` and `price` (both summed up so far), valid while `built[n]` is the clock's time.
-    The rest is scratch.
+    node's candidates hold. `due` [Q] is the demand-capped share, `held` [Q] what a queue holds now. The order of node n
+    is `length[n]` entries from `start[n]` in `order`, `freed` and `price` (both summed up so far), valid while
+    `built[n]` is the clock's time. The rest is scratch.
     """
 
     cost: Floats
     goes: Flags
     due: Floats
+    held: Floats
     scheduled_at: Amounts
     leased_ms: Amounts
     submitted: Amounts
@@ -53,10 +54,12 @@ class Offers(NamedTuple):
 
 
 @part
-def tick(offers: Offers) -> None:
+def tick(books: Books, offers: Offers) -> None:
     """Note that every order may be another now."""
     offers.clock[0] += 1
     offers.used[0] = 0
+    for queue in range(offers.held.shape[0]):
+        offers.held[queue] = share(books.total, books.multiplier, books.held[queue])
 
 
 @part
@@ -132,15 +135,14 @@ def goes_first(jobs: Jobs, books: Books, offers: Offers, queue: int, other: int,
 
 
 @part
-def queue_heads(jobs: Jobs, books: Books, offers: Offers, node: int, priority: int) -> int:
+def queue_heads(jobs: Jobs, offers: Offers, node: int, priority: int) -> int:
     """Set the first job that each queue would give on this node; return how many queues there are."""
     queues, job, last = 0, offers.first[node], -1
     while job >= 0:
         queue = jobs.queue[job]
         if queue != last and offers.scheduled_at[job] <= priority:
             offers.head[queue] = job
-            held = share(books.total, books.multiplier, books.held[queue])
-            offers.left[queue] = left_without(held, offers.cost[jobs.shape[job]])
+            offers.left[queue] = left_without(offers.held[queue], offers.cost[jobs.shape[job]])
             offers.here[queues] = queue
             queues += 1
         last = queue
@@ -153,7 +155,7 @@ def line_up(jobs: Jobs, shapes: Shapes, books: Books, offers: Offers, node: int,
     """Work out in which order the node's jobs would go for one of this priority, with sums of room and price."""
     start = offers.used[0]
     offers.start[node] = start
-    queues, place, price = queue_heads(jobs, books, offers, node, priority), start, 0.0
+    queues, place, price = queue_heads(jobs, offers, node, priority), start, 0.0
     while queues > 0:
         best = 0
         for index in range(1, queues):
@@ -182,26 +184,50 @@ def line_up(jobs: Jobs, shapes: Shapes, books: Books, offers: Offers, node: int,
 
 
 @part
-def needed(nodes: Nodes, offers: Offers, node: int, want: Amounts) -> int:
-    """Return how many of the node's jobs, in order, have to go until there is room; -1 if all are too few."""
-    start, low, high = offers.start[node], 0, offers.length[node]
-    while low < high:
-        middle = (low + high) // 2
-        enough = True
-        for resource in range(want.shape[0]):
-            freed = offers.freed[start + middle, resource]
-            if want[resource] > nodes.free[0, node, resource] + freed:
-                enough = False
-                break
-        if enough:
-            high = middle
-        else:
-            low = middle + 1
-    return low + 1 if low < offers.length[node] else -1
+def is_worth(gain: float, price: float, improvement: float) -> bool:
+    """Say whether what is gained exceeds the price by more than so many per cent."""
+    return price == 0.0 or gain / price * 100.0 - 100.0 > improvement
 
 
 @part
-def impact(jobs: Jobs, books: Books, offers: Offers, node: int, victims: int) -> float:
+def affordable(offers: Offers, node: int, gain: float, improvement: float) -> int:
+    """Return how many of the node's jobs, in order, may go until the price is too high for what is gained."""
+    start, low, high = offers.start[node], 0, offers.length[node]
+    while low < high:
+        middle = (low + high) // 2
+        if is_worth(gain, offers.price[start + middle], improvement):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@part
+def is_enough(nodes: Nodes, offers: Offers, node: int, want: Amounts, place: int) -> bool:
+    """Say whether there is room when all up to this place in the node's order have gone."""
+    for resource in range(want.shape[0]):
+        if want[resource] > nodes.free[0, node, resource] + offers.freed[place, resource]:
+            return False
+    return True
+
+
+@part
+def needed(nodes: Nodes, offers: Offers, node: int, want: Amounts, most: int) -> int:
+    """Return how many of the node's first `most` jobs have to go until there is room; -1 if all are too few."""
+    start, low, high = offers.start[node], 0, most - 1
+    if most == 0 or not is_enough(nodes, offers, node, want, start + high):
+        return -1
+    while low < high:
+        middle = (low + high) // 2
+        if is_enough(nodes, offers, node, want, start + middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low + 1
+
+
+@part
+def impact(jobs: Jobs, offers: Offers, node: int, victims: int) -> float:
     """Return the greatest part of what it holds that a queue would lose."""
     start, greatest = offers.start[node], 0.0
     for index in range(start, start + victims):
@@ -211,7 +237,7 @@ def impact(jobs: Jobs, books: Books, offers: Offers, node: int, victims: int) ->
     for index in range(start, start + victims):
         queue = jobs.queue[offers.order[index]]
         if offers.taken[queue] > 0.0:
-            held = share(books.total, books.multiplier, books.held[queue])
+            held = offers.held[queue]
             greatest = max(greatest, offers.taken[queue] / held if held > 0.0 else 0.0)
             offers.taken[queue] = 0.0
     return greatest
@@ -237,11 +263,13 @@ def best_node(
     listed: Rows,
     low: int,
     high: int,
+    gain: float,
+    improvement: float,
 ) -> tuple[int, int, float, float]:
     """Return where a job should go: node, how many have to go there, their price and their greatest impact.
 
-    The nodes looked at are `listed[low:high]`. The first with free room is taken; else the cheapest, then the one that
-    hurts no queue much, then the first. The node is -1 where there is none.
+    The nodes looked at are `listed[low:high]`. The first with free room is taken; else the cheapest that is worth it,
+    then the one that hurts no queue much, then the first. The node is -1 where there is none.
     """
     shape = jobs.shape[job]
     want, verdict = shapes.wanted[shape], shapes.verdict[shapes.rule[shape]]
@@ -257,13 +285,13 @@ def best_node(
             continue
         if offers.built[node] != offers.clock[0]:
             line_up(jobs, shapes, books, offers, node, priority)
-        victims = needed(nodes, offers, node, want)
+        victims = needed(nodes, offers, node, want, affordable(offers, node, gain, improvement))
         if victims < 0:
             continue
         price = offers.price[offers.start[node] + victims - 1]
         if best >= 0 and price > best_price:
             continue
-        hurt = impact(jobs, books, offers, node, victims)
+        hurt = impact(jobs, offers, node, victims)
         if best < 0 or price < best_price or hurt < best_impact:
             best, best_victims, best_price, best_impact = node, victims, price, hurt
     return int(best), best_victims, best_price, best_impact
