@@ -133,6 +133,61 @@ def test_requests_of_a_pod_are_combined_as_kubernetes_does() -> None:
 
 
 @pytest.mark.parametrize(
+    ("main", "inits", "overhead", "needed"),
+    [
+        # The sum of what runs together.
+        (("1", "2", "500m"), (), "0", "3500m"),
+        # Each init container runs alone: the largest of them counts, if it is more than the sum.
+        (("1", "1"), ("500m", "1500m"), "0", "2"),
+        (("1", "1"), ("3", "2"), "0", "3"),
+        # A sidecar runs beside the main containers ...
+        (("2",), ("+1",), "0", "3"),
+        (("2",), ("+1", "+2", "+3"), "0", "8"),
+        # ... and beside the init containers that come after it, not beside those before.
+        (("1",), ("10", "+5"), "0", "10"),
+        (("1",), ("+5", "10"), "0", "15"),
+        (("1",), ("+5", "10", "+7", "9"), "0", "21"),
+        (("1",), ("+5", "20", "+7", "9"), "0", "25"),
+        # Sidecars that start one after another: all run at the end.
+        (("0",), ("+5", "+7"), "0", "12"),
+        # Overhead comes on top of whichever is larger.
+        (("1",), (), "250m", "1250m"),
+        (("1",), ("10",), "250m", "10250m"),
+        (("1",), ("+5", "10"), "250m", "15250m"),
+    ],
+)
+def test_what_runs_at_the_same_time_is_what_a_pod_needs(
+    main: tuple[str, ...], inits: tuple[str, ...], overhead: str, needed: str
+) -> None:
+    """The rule of Kubernetes' page on sidecar containers; `+` marks a sidecar."""
+
+    def container(number: int, text: str) -> KubernetesObject:
+        policy = {"restartPolicy": "Always"} if text.startswith("+") else {}
+        return {"name": f"c{number}", "resources": resources(cpu=text.removeprefix("+")), **policy}
+
+    spec: KubernetesObject = {
+        "containers": [container(number, text) for number, text in enumerate(main)],
+        "initContainers": [container(number, text) for number, text in enumerate(inits, len(main))],
+        "overhead": {"cpu": overhead},
+    }
+    assert combined_requests(spec) == (("cpu", needed),)
+    shape = template_of(item(spec), None, Owner("qa", "s", "alice"), SubmissionPolicy()).shape
+    assert dict(shape.requests)["cpu"] == needed
+
+
+def test_resources_are_combined_one_by_one() -> None:
+    """The largest init container may differ from resource to resource, and what only one of them asks for counts."""
+    spec: KubernetesObject = {
+        "containers": [{"name": "a", "resources": resources(cpu="1", memory="1Gi")}],
+        "initContainers": [
+            {"name": "b", "resources": resources(cpu="3", memory="512Mi")},
+            {"name": "c", "resources": resources(cpu="1", memory="4Gi", **{"nvidia.com/gpu": "1"})},
+        ],
+    }
+    assert combined_requests(spec) == (("cpu", "3"), ("memory", "4Gi"), ("nvidia.com/gpu", "1"))
+
+
+@pytest.mark.parametrize(
     ("amounts", "total"),
     [
         (("1Gi", "1Gi"), "2Gi"),
