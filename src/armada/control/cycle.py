@@ -82,8 +82,8 @@ class Leader:
         self._gives_up = False
         self._warnings: tuple[str, ...] = ()
         self.eligibility = Eligibility(policy)
-        self._admission = Admission(self.eligibility)
-        self._rounds = Rounds(policy, cadence, started_ms)
+        self._admission = Admission(self.eligibility, policy.fleet_refresh_ms)
+        self._rounds = Rounds(policy, cadence, started_ms, self._admission)
         self._reconciliation = Reconciliation(policy, cadence.node_timeout_ms, cadence.schedule_period_ms)
         self.tally = LeaderTally()
         """What is measured of this leadership; whoever carries the steps out knows how long they took."""
@@ -209,7 +209,7 @@ class Leader:
         return reconciled.sequences
 
     def _rejected(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> tuple[JobSetEvents, ...]:
-        if not self._admission.has_work(ledger) or self._settles_at_ms(ledger, heartbeats, now_ms) > now_ms:
+        if not self._admission.has_work(ledger, now_ms) or self._settles_at_ms(ledger, heartbeats, now_ms) > now_ms:
             return ()
         return self._admission.decide(ledger, now_ms)
 
@@ -254,7 +254,10 @@ class Leader:
         looks_ms = self._reconciliation.due_ms()
         if looks_ms is not None:
             times.append(looks_ms)
-        if self._admission.has_work(ledger):
+        review_ms = self._admission.review_due_ms(ledger)
+        if review_ms is not None:
+            times.append(review_ms)
+        if self._admission.has_work(ledger, now_ms):
             times.append(self._settles_at_ms(ledger, heartbeats, now_ms))
         for executor_id in dict.fromkeys((*ledger.executor_ids(), *ledger.lease_holders())):
             heard_ms = max(heartbeats.get(executor_id, 0), self._started_ms)

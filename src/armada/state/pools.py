@@ -34,12 +34,22 @@ _FLEETS_KEPT: Final = 64
 _NO_SHAPE: Final = JobShape(requests=(), priority_class="")
 
 
+class Excluded(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """Queued jobs that a pool is not for, by queue: jobs of these shapes, and these gangs.
+
+    Shapes are those of jobs that are in no gang and name no pools: whoever names pools is asked for there.
+    """
+
+    shapes: dict[str, tuple[JobShape, ...]] = {}
+    gangs: dict[str, tuple[str, ...]] = {}
+
+
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     """What a round depends on and the log does not hold.
 
     `executors` are those whose nodes take part (healthy, not cordoned). By queue: tokens left (missing: unlimited), a
-    priority factor in place of the queue's own, and what its short jobs still count (in column units). Queued jobs of
-    `excluded_shapes` (judged unable to run in this pool) are left out. `bids` are for pools with a market; without any,
+    priority factor in place of the queue's own, and what its short jobs still count (in column units). Queued jobs that
+    are `excluded` (judged unable to run in this pool, or better placed in another) are left out. `bids` are for pools with a market; without any,
     nobody offers anything. By `now_ms` it is known who has waited long. `optimises`: if the pool has a fairness
     optimiser, it takes part.
     """
@@ -48,7 +58,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     queue_tokens: dict[str, float] = {}
     weight_overrides: dict[str, float] = {}
     penalties: dict[str, Vector] = {}
-    excluded_shapes: tuple[JobShape, ...] = ()
+    excluded: Excluded = Excluded()
     global_tokens: float = UNLIMITED
     preemption_tokens: float | None = None
     bids: BidTable | None = None
@@ -74,7 +84,7 @@ class PoolReader:
         )
         names = sorted(self._fold.fleet.queues)
         numbers = [self._fold.jobs.queues.find(name) for name in names]
-        queued = self._queued(pool, numbers, circumstances.excluded_shapes)
+        queued = self._queued(pool, dict(zip(names, numbers, strict=True)), circumstances.excluded)
         impatient = self._impatient(pool, queued, circumstances.now_ms)
         lines = tuple(
             QueueLine(
@@ -136,17 +146,23 @@ class PoolReader:
             self._fleets[pool] = (self._fold.fleet.version, executors, table)
         return table
 
-    def _queued(self, pool: str, queues: list[int], excluded_shapes: tuple[JobShape, ...]) -> QueuedJobs:
+    def _queued(self, pool: str, queues: dict[str, int], excluded: Excluded) -> QueuedJobs:
         jobs = self._fold.jobs
         kinds = [number for number, pools in jobs.restricted_kinds.items() if pool not in pools]
-        shapes = [number for number in map(jobs.shapes.find, excluded_shapes) if number != NONE]
         parts = []
-        for queue in queues:
+        for name, queue in queues.items():
             rows = jobs.queued_order(queue).rows()
             if kinds:
-                rows = _without(rows, jobs.column("kind"), kinds, jobs.kinds.high)
-            if shapes:
-                rows = _without(rows, jobs.column("shape"), shapes, jobs.shapes.high)
+                rows = rows[~_marked(jobs.column("kind")[rows], kinds, jobs.kinds.high)]
+            if shapes := excluded.shapes.get(name):
+                numbers = [number for number in map(jobs.shapes.find, shapes) if number != NONE]
+                is_out = _marked(jobs.column("shape")[rows], numbers, jobs.shapes.high)
+                is_out &= jobs.column("gang")[rows] == NONE
+                is_out &= ~_marked(jobs.column("kind")[rows], list(jobs.restricted_kinds), jobs.kinds.high)
+                rows = rows[~is_out]
+            if gangs := excluded.gangs.get(name):
+                numbers = [number for gang in gangs if (number := jobs.gangs.numbers.find((queue, gang))) != NONE]
+                rows = rows[~_marked(jobs.column("gang")[rows], numbers, jobs.gangs.numbers.high)]
             parts.append(rows)
         rows = np.concatenate(parts) if parts else np.zeros(0, np.int32)
         offsets = np.zeros(len(parts) + 1, np.int64)
@@ -241,8 +257,8 @@ class PoolReader:
         )
 
 
-def _without(rows: Rows, column: NDArray[np.int32], numbers: list[int], high: int) -> Rows:
-    """Return the rows whose cell is none of these numbers."""
-    kept = np.ones(high, np.bool_)
-    kept[numbers] = False
-    return rows[kept[column[rows]]]
+def _marked(column: NDArray[np.int32], numbers: list[int], high: int) -> NDArray[np.bool_]:
+    """Say of each cell whether it is one of these numbers; NONE never is."""
+    marks = np.zeros(high + 1, np.bool_)
+    marks[numbers] = True
+    return marks[column]

@@ -74,6 +74,10 @@ class LeaderQuestions:
         """Return the number of queued jobs over all queues."""
         return sum(self._jobs.counts(number)[JobState.QUEUED] for number, _ in self._jobs.queues)
 
+    def holds_shape(self, shape: JobShape) -> bool:
+        """Say if a job of this shape is here."""
+        return self._jobs.shapes.find(shape) != NONE
+
     def queued_kinds(self) -> tuple[QueuedKind, ...]:
         """Return the distinct kinds of queued jobs without a gang, in order of queues and kinds."""
         rows = self._queued_rows()

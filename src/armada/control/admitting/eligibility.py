@@ -36,10 +36,11 @@ class Verdict(msgspec.Struct, frozen=True):
     """The answer for a job or gang: pools it can run in, else what speaks against each.
 
     `is_final` is False where the answer is no only because the capacity of a pool is not known yet; `reason` then says
-    what is being waited for.
+    what is being waited for. `refused` are the pools that said no or were passed over, where others said yes.
     """
 
     pools: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
     is_final: bool = True
     reason: str = ""
 
@@ -135,19 +136,25 @@ class Eligibility:
         possible: list[str] = []
         objections: list[str] = []
         unseen: list[str] = []
+        refused: list[str] = []
         for name in wanted:
             pool = self._policy.pool(name) or PoolPolicy(name=name)
             table = self._table(pool)
-            if name in possible or any(other in possible for other in pool.away_pools):
+            if name in possible:
                 continue
-            if not len(table):
+            if any(other in possible for other in pool.away_pools):
+                refused.append(name)
+            elif not len(table):
                 unseen.append(name)
             elif objection := self._objection(pool, table, queue, shapes):
                 objections.append(f"pool {name}: {objection}")
+                refused.append(name)
             else:
                 possible += [other for other in self._group(pool) if other in wanted and other not in possible]
         if possible:
-            return Verdict(pools=tuple(possible))
+            return Verdict(
+                pools=tuple(possible), refused=tuple(name for name in refused if name not in possible)
+            )
         if unseen or not wanted:
             names = ", ".join(unseen)
             objections.append(f"no capacity of pool {names} is known yet" if unseen else "no pool is known yet")
