@@ -10,6 +10,7 @@ Where our defaults differ from the reference's, it is so that a healthy system i
   limit protects something only where an operator chose it for a reason; as a default it only adds waiting.
 - Unset indexed taints mean that every taint is indexed, as the reference's documentation promises.
 - Pools fail on their own: one that can't be decided does not stop the others.
+- Pools that refused a job are asked again ten seconds after the fleet has changed (60 s).
 - A third class, `armada-urgent`, stands above the reference's two, so that there is something to put first.
 """
 
@@ -265,7 +266,7 @@ class SchedulingPolicy(msgspec.Struct, frozen=True, kw_only=True):
     protected_fraction: float = 1.0
     stale_executor_ms: int = 600_000
     max_unacknowledged_leases: int = 1_000_000
-    fleet_refresh_ms: int = 60_000
+    fleet_refresh_ms: int = 10_000
     indicative_share_priorities: tuple[int, ...] = ()
     # pools
     pools: tuple[PoolPolicy, ...] = (PoolPolicy(name="default"),)

@@ -49,9 +49,9 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
 
     `executors` are those whose nodes take part (healthy, not cordoned). By queue: tokens left (missing: unlimited), a
     priority factor in place of the queue's own, and what its short jobs still count (in column units). Queued jobs that
-    are `excluded` (judged unable to run in this pool, or better placed in another) are left out. `bids` are for pools with a market; without any,
-    nobody offers anything. By `now_ms` it is known who has waited long. `optimises`: if the pool has a fairness
-    optimiser, it takes part.
+    are `excluded` (judged unable to run in this pool, or better placed in another) are left out. `bids` are for pools
+    with a market; without any, nobody offers anything. By `now_ms` it is known who has waited long. `optimises`: if the
+    pool has a fairness optimiser, it takes part.
     """
 
     executors: frozenset[str]

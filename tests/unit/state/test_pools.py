@@ -9,7 +9,7 @@ from armada.model.fleet import PriorityClass
 from armada.model.jobs import GangSpec, JobShape, NewJob
 from armada.model.policy import SchedulingPolicy
 from armada.scheduling.snapshot import HOME, PoolSnapshot
-from armada.state.pools import Circumstances
+from armada.state.pools import Circumstances, Excluded
 from tests.unit.state.building import SHAPE, Story, leased, node, queue, submitted, template
 
 EVERYBODY = Circumstances(executors=frozenset({"x1", "x2"}))
@@ -104,9 +104,22 @@ def test_only_jobs_that_may_run_in_the_pool_are_in_it() -> None:
     story.tell(submitted("everywhere"), submitted("here", of=template(pools=("default", "x"))))
     story.tell(submitted("elsewhere", of=template(pools=("x",))))
     story.tell(submitted("unfit", of=template(shape=shape("1000"))))
-    circumstances = Circumstances(executors=EVERYBODY.executors, excluded_shapes=(shape("1000"), shape("7")))
-    assert queued(story, story.ledger.pool_snapshot("default", circumstances)) == {"qa": ["everywhere", "here"]}
+    story.tell(submitted("unfit-but-named", of=template(shape=shape("1000"), pools=("default",))))
+    excluded = Excluded(shapes={"qa": (shape("1000"), shape("7")), "qb": (shape("1"),)})
+    circumstances = Circumstances(executors=EVERYBODY.executors, excluded=excluded)
+    snapshot = story.ledger.pool_snapshot("default", circumstances)
+    assert queued(story, snapshot) == {"qa": ["everywhere", "here", "unfit-but-named"]}
     assert queued(story, story.ledger.pool_snapshot("x", circumstances)) == {"qa": ["everywhere", "here", "elsewhere"]}
+
+
+def test_gangs_are_left_out_by_their_ids() -> None:
+    story = story_with_nodes()
+    for gang in ("g", "h"):
+        story.tell(submitted(f"{gang}0", f"{gang}1", of=template(gang=GangSpec(gang, 2))))
+    story.tell(submitted("single"))
+    excluded = Excluded(gangs={"qa": ("g", "unknown")}, shapes={"qa": (SHAPE,)})
+    circumstances = Circumstances(executors=EVERYBODY.executors, excluded=excluded)
+    assert queued(story, story.ledger.pool_snapshot("default", circumstances)) == {"qa": ["h0", "h1"]}
 
 
 def test_jobs_of_a_queue_that_does_not_exist_are_ignored_but_hold_their_room() -> None:

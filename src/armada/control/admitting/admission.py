@@ -20,7 +20,6 @@ from armada.model.lifecycle import JobState
 from armada.state.ledger import Ledger
 from armada.state.pools import Excluded
 
-
 LOOKS: Final = 32
 """So many kinds are looked at in one step of the leader."""
 

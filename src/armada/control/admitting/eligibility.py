@@ -152,9 +152,7 @@ class Eligibility:
             else:
                 possible += [other for other in self._group(pool) if other in wanted and other not in possible]
         if possible:
-            return Verdict(
-                pools=tuple(possible), refused=tuple(name for name in refused if name not in possible)
-            )
+            return Verdict(pools=tuple(possible), refused=tuple(name for name in refused if name not in possible))
         if unseen or not wanted:
             names = ", ".join(unseen)
             objections.append(f"no capacity of pool {names} is known yet" if unseen else "no pool is known yet")

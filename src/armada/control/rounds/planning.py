@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from armada.control.admitting.admission import Admission
 from armada.control.outcome import Outcome, RoundOrder, outcome_of
 from armada.control.rounds.agenda import Agenda
 from armada.control.rounds.cadence import Cadence
@@ -36,9 +37,10 @@ class RoundFailure(msgspec.Struct, frozen=True):
 class Rounds:
     """The leader's rounds, one at a time: pool after pool, cycle after cycle."""
 
-    def __init__(self, policy: SchedulingPolicy, cadence: Cadence, started_ms: int) -> None:
+    def __init__(self, policy: SchedulingPolicy, cadence: Cadence, started_ms: int, admission: Admission) -> None:
         self._policy = policy
         self._cadence = cadence
+        self._admission = admission
         self._agenda = Agenda(cadence, started_ms)
         self._limiters = Limiters(policy)
         self._ordered = 0
@@ -165,6 +167,7 @@ class Rounds:
             queue_tokens=self._limiters.queue_tokens(ledger.queues, now_ms),
             weight_overrides=self.feeds.of_pool(pool),
             penalties=ledger.penalties(pool, now_ms),
+            excluded=self._admission.excluded(pool),
             bids=self.feeds.bids,
             global_tokens=self._limiters.tokens(now_ms),
             preemption_tokens=self._limiters.preemption_tokens(pool, now_ms),
