@@ -12,7 +12,7 @@ from armada.model.fleet import ClassLimit
 from armada.model.policy import PoolPolicy, SchedulingPolicy
 from armada.scheduling.snapshot import PoolSnapshot
 from tests.unit.control.driving import Driver
-from tests.unit.control.world import START_MS, fact, gang_item, item, node, pod
+from tests.unit.control.world import START_MS, fact, gang_item, item, node, pod, resources
 
 REVIEW_MS = 10_000
 
@@ -92,6 +92,32 @@ def test_a_job_that_was_admitted_is_not_rejected_when_its_node_goes() -> None:
     driver.world.now_ms += REVIEW_MS
     assert seen(driver) == {"small": 0, "large": 1}
     assert driver.world.state(job_id) == "queued"
+
+
+def test_a_queue_with_jobs_for_another_pool_only_takes_no_share_here() -> None:
+    """F043: whose jobs can't run in a pool, or who has none, is no sharer there; limits go by the pool's capacity."""
+    pools = (PoolPolicy(name="cpu"), PoolPolicy(name="gpu"))
+    driver = Driver(SchedulingPolicy(pools=pools))
+    total = {"cpu": "12", "memory": "32Gi", "ephemeral-storage": "1Ti"}
+    driver.world.report_nodes(
+        node("c", pool="cpu", total=total), node("g", pool="gpu", total={**total, "nvidia.com/gpu": "4"})
+    )
+    driver.heard("east")
+    limit = {"armada-default": ClassLimit(fractions_by_pool={"cpu": {"cpu": 0.25}})}
+    for name in ("qx", "qz", "limited", *(f"idle{number}" for number in range(20))):
+        driver.world.queue(name, limits_by_class=limit if name == "limited" else {})
+    with_gpu = {
+        "containers": [{"name": "a", "resources": resources(cpu="1", memory="64Mi", **{"nvidia.com/gpu": "1"})}]
+    }
+    driver.world.submit(*[item(with_gpu)] * 8, queue="qx")
+    for queue in ("limited", "qz"):
+        driver.world.submit(*[item(pod(cpu="1"))] * 50, queue=queue)
+    driver.run()
+    decisions = driver.leader.reports["cpu"].decisions
+    assert [queue.name for queue in decisions.queues] == ["limited", "qz"]
+    assert [queue.fair_share for queue in decisions.queues] == [0.5, 0.5]
+    held = {queue.name: queue.actual_share * 12 for queue in decisions.queues}
+    assert held == pytest.approx({"limited": 3, "qz": 9})
 
 
 def test_many_new_kinds_are_looked_at_step_by_step() -> None:

@@ -1,5 +1,8 @@
 """Small rounds made by hand, one rule each. The full rules are in tests/scenarios, tests/oracle and tests/vectors."""
 
+import random
+from typing import Any
+
 import pytest
 
 from armada.model.fleet import ClassLimit, Taint
@@ -47,6 +50,37 @@ def test_fair_share_takes_from_those_that_would_return_last() -> None:
     assert sorted(decided.placed) == ["B0", "B1", "B2", "B3", "B4"]
     assert decided.out == {f"A{9 - n}": ("FAIR_SHARE", f"B{n}") for n in range(5)}
     assert decided.waiting == {f"B{n}": "NO_FIT" for n in range(5, 10)}
+
+
+def test_jobs_that_differ_in_a_small_detail_have_verdicts_of_their_own() -> None:
+    """F073: in whatever order they come, each that fits runs and each that does not says its own reason."""
+
+    def affinity(operator: str) -> dict[str, Any]:
+        return {"affinity": ((SelectorRequirement("zone", operator, ("c",)),),)}
+
+    details: dict[str, tuple[dict[str, Any], str]] = {
+        "selector": ({"node_selector": (("zone", "b"),)}, "the node's label zone is not b"),
+        "none": ({}, ""),
+        "in": (affinity("In"), "does not meet the required node affinity"),
+        "not-in": (affinity("NotIn"), ""),
+        "absent": ({"node_selector": (("rack", "b"),)}, "the node lacks the label rack"),
+        "tolerant": ({"tolerations": (Toleration("team", "Exists"),)}, ""),
+    }
+    chance = random.Random(73)
+    for _ in range(20):
+        order = chance.sample(sorted(details), len(details))
+        setting = Setting(
+            nodes=[
+                node("a", 5, labels={"zone": "a"}),
+                node("t", 1, labels={"zone": "a"}, taints=(Taint("team", "x", "NoSchedule"),)),
+            ]
+        )
+        for name in order:
+            setting.add(name, shape=details[name][0])
+        decided = setting.decide()
+        assert sorted(decided.placed) == ["none0", "not-in0", "tolerant0"]
+        for name, (_, words) in details.items():
+            assert words in decided.text.get(f"{name}0", "")
 
 
 def test_with_a_margin_only_the_excess_of_a_queue_is_drawn_again() -> None:
