@@ -103,3 +103,37 @@ async def test_many_scrapers_at_once_are_all_answered(tmp_path: Path) -> None:
         await here.client.send(item())
         pages = await asyncio.gather(*[scrape(here) for _ in range(50)])
         assert all(value(page, "armada_scheduler_leader_status") == 1 for page in pages)
+
+
+async def test_counts_equal_what_happened(tmp_path: Path) -> None:
+    """F085: a hundred jobs of three queues, ten of them tried twice, with scrapers at work meanwhile."""
+    async with plane(tmp_path) as here:
+        for name in ("qb", "qc"):
+            await here.client.create_queue(name)
+        executor = Executor(here.running, "east", cpu="200")
+        await executor.exchange()
+        for name, count in (("qa", 50), ("qb", 30), ("qc", 20)):
+            await here.client.send(*[item()] * count, queue=name)
+        leases = await executor.take(100)
+        other = Executor(here.running, "west")
+        await other.exchange()
+        scrapes = asyncio.gather(*[scrape(here) for _ in range(10)])
+        for lease in leases[:10]:
+            await executor.report(lease, "pending", "returned")
+            executor.held.pop(lease.run_id)
+        again = await other.take(10)
+        await executor.finish(leases[10:])
+        await other.finish(again)
+        await other.report(again[0], "running", "succeeded")  # late, and counted nowhere
+        assert all(value(page, "armada_scheduler_leader_status") == 1 for page in await scrapes)
+        counted = families(await scrape(here))["armada_scheduler_job_state_counter_by_queue"].samples
+        sums: dict[tuple[str, str], float] = {}
+        for sample in counted:
+            key = sample.labels["queue"], sample.labels["state"]
+            sums[key] = sums.get(key, 0) + sample.value
+        submitted = {"qa": 50, "qb": 30, "qc": 20}
+        handed_back = sum(sums[name, "queued"] for name in submitted) - 100
+        assert {name: sums[name, "succeeded"] for name in submitted} == submitted
+        assert handed_back == 10
+        assert sum(sums[name, "leased"] for name in submitted) == 110
+        assert not [key for key in sums if key[1] in {"failed", "cancelled", "preempted"}]

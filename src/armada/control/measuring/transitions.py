@@ -31,7 +31,17 @@ _STATES: Final = ("state", "priorState")
 _STATE_NAMES: Final = tuple("failed" if state is JobState.REJECTED else state.name.lower() for state in JobState)
 """A rejected job has failed, to those who count states; its error's category says why."""
 
+_QUEUED: Final = int(JobState.QUEUED)
+_LEASED: Final = int(JobState.LEASED)
+_PENDING: Final = int(JobState.PENDING)
+_RUNNING: Final = int(JobState.RUNNING)
+_OF_RUNS: Final = frozenset(
+    {facts.RunPending, facts.RunStarted, facts.RunSucceeded, facts.RunFailed, facts.RunPreempted}
+)
 _REJECTED: Final = ("internal", "job-rejected")
+
+Held = tuple[tuple[int, float], ...]
+"""What a job asks for: places among the tracked resources with amounts in units; zeros are left out."""
 _RUN_SECONDS: Final = growing_edges(1.0, 2.0, 20)
 
 
@@ -101,14 +111,19 @@ class Noted(msgspec.Struct, frozen=True):
 
     fact: Any
     queue: str = ""
-    priority_class: str = ""
+    shape: JobShape | None = None
     pool: str = ""
     node: str = ""
     cluster: str = ""
-    state: JobState = JobState.QUEUED
+    state: int = _QUEUED
     since_ms: int = 0
-    held: tuple[float, ...] = ()
+    held: Held = ()
     submitted: int = 0
+
+    @property
+    def priority_class(self) -> str:
+        """The class of the job."""
+        return self.shape.priority_class if self.shape is not None else ""
 
 
 class Transitions:
@@ -126,7 +141,7 @@ class Transitions:
         self._lost, self._retries = Counts(LOST, limit), Counts(RETRIES, limit)
         self._gangs_skipped = Counts(GANGS_SKIPPED, limit)
         self._completed = Distributions(COMPLETED, limit)
-        self._held: dict[int, tuple[JobShape, tuple[float, ...]]] = {}
+        self._held: dict[int, tuple[JobShape, Held]] = {}
         self._after: Mapping[type, Callable[[Noted], None]] = {
             facts.RunLeased: self._leased,
             facts.RunPending: self._moved(JobState.PENDING),
@@ -154,25 +169,26 @@ class Transitions:
             return None
         if kind is facts.LeadershipClaimed:
             return Noted(fact)
-        row = jobs.ids.find(fact.job_id)
+        # Where the fact names a run that is known, its job is found by it: ids of jobs take longer to look up.
+        run = runs.rows.get(fact.run_id) if kind in _OF_RUNS else None
+        row = jobs.ids.find(fact.job_id) if run is None else runs.job[run]
         if row == NONE:
             return None
-        state, run = JobState(jobs.state[row]), jobs.run[row]
+        state, run = jobs.state[row], jobs.run[row]
         shape, held = self._shape(jobs, row)
         queue = jobs.queues[jobs.queue[row]]
-        if state is JobState.QUEUED or run == NONE:
-            return Noted(fact, queue, shape.priority_class, since_ms=jobs.queued_ms[row], state=state, held=held)
+        if state == _QUEUED or run == NONE:
+            return Noted(fact, queue, shape, state=state, since_ms=jobs.queued_ms[row], held=held)
+        since_ms = runs.started_ms[run] if state == _RUNNING else 0
         return Noted(
             fact,
             queue,
-            shape.priority_class,
+            shape,
             runs.pools[runs.pool[run]],
             runs.node_names[runs.node_name[run]],
             runs.executors[runs.executor[run]],
             state,
-            (runs.started_ms[run] if state is JobState.RUNNING else 0)
-            or (runs.pending_ms[run] if state >= JobState.PENDING else 0)
-            or runs.leased_ms[run],
+            since_ms or (runs.pending_ms[run] if state >= _PENDING else 0) or runs.leased_ms[run],
             held,
         )
 
@@ -183,17 +199,16 @@ class Transitions:
         else:
             self._submitted(jobs, noted)
 
-    def _shape(self, jobs: Jobs, row: int) -> tuple[JobShape, tuple[float, ...]]:
-        """Return a job's shape and what it asks for of each tracked resource, in units."""
+    def _shape(self, jobs: Jobs, row: int) -> tuple[JobShape, Held]:
+        """Return a job's shape and what it asks for."""
         number = jobs.shape[row]
         shape = jobs.shapes[number]
         known = self._held.get(number)
         if known is None or known[0] is not shape:
             requests = dict(shape.requests)
-            held = tuple(
-                parse_quantity(requests[name]) / NANO_PER_UNIT if name in requests else 0.0 for name in self._resources
-            )
-            known = self._held[number] = (shape, held)
+            amounts = [parse_quantity(requests.get(name, "0")) / NANO_PER_UNIT for name in self._resources]
+            known = (shape, tuple((place, amount) for place, amount in enumerate(amounts) if amount))
+            self._held[number] = known
         return known
 
     # -- counting -----------------------------------------------------------------------------------------------------
@@ -207,10 +222,10 @@ class Transitions:
 
     def _leased(self, noted: Noted) -> None:
         fact = noted.fact
-        there = msgspec.structs.replace(noted, pool=fact.pool, node=fact.node_name, cluster=fact.executor_id)
-        self._count(there, JobState.LEASED)
+        labels = (fact.pool, fact.node_name, fact.executor_id)
+        self._count(Noted(fact, noted.queue, noted.shape, *labels, noted.state, noted.since_ms, noted.held), _LEASED)
 
-    def _moved(self, state: JobState) -> Callable[[Noted], None]:
+    def _moved(self, state: int) -> Callable[[Noted], None]:
         def count(noted: Noted) -> None:
             self._count(noted, state)
 
@@ -242,19 +257,18 @@ class Transitions:
     def _preempted_run(self, noted: Noted) -> None:
         if noted.fact.kind != "api":
             self._preempted.add((noted.pool, noted.queue, noted.priority_class, noted.fact.kind))
-        if noted.state is not JobState.RUNNING:
+        if noted.state != _RUNNING:
             return
         for interval_ms, name in self._intervals:
             lost_s = _seconds(noted) % (interval_ms / 1_000) if interval_ms else _seconds(noted)
-            for resource, amount in zip(self._resources, noted.held, strict=True):
-                if amount:
-                    self._lost.add((noted.queue, noted.pool, name, resource), lost_s * amount)
+            for place, amount in noted.held:
+                self._lost.add((noted.queue, noted.pool, name, self._resources[place]), lost_s * amount)
 
     def _claimed(self, noted: Noted) -> None:
         del noted
         self.forget()
 
-    def _count(self, noted: Noted, state: JobState) -> None:
+    def _count(self, noted: Noted, state: int) -> None:
         """Count a job that went to a state, for its queue, and for its node where it has one."""
         seconds, name, prior = _seconds(noted), _STATE_NAMES[state], _STATE_NAMES[noted.state]
         self._by_queue.add((noted.queue, noted.pool, name, prior), seconds, noted.held)
@@ -302,7 +316,7 @@ class _StateSums:
         self._limit = limit
         self._sums: dict[Labels, list[float]] = {}
 
-    def add(self, labels: Labels, seconds: float, held: tuple[float, ...], count: int = 1) -> None:
+    def add(self, labels: Labels, seconds: float, held: Held, count: int = 1) -> None:
         """Count jobs that were in their state for so long, holding so much each."""
         sums = self._sums.get(labels)
         if sums is None:
@@ -311,8 +325,8 @@ class _StateSums:
             sums = self._sums.setdefault(labels, [0.0] * (2 + len(self._resources)))
         sums[0] += count
         sums[1] += seconds
-        for place, amount in enumerate(held, 2):
-            sums[place] += seconds * amount
+        for place, amount in held:
+            sums[2 + place] += seconds * amount
 
     def clear(self) -> None:
         """Begin again with nothing."""
