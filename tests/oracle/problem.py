@@ -115,10 +115,12 @@ class Problem:
     resource_units: dict[str, Any]
     submit_check: bool
     now_s: float = 0.0
+    round: int = 0
     by_id: dict[str, Job] = field(default_factory=dict)
 
     def begin_round(self, number: int) -> None:
         """Let jobs arrive and leave; the clock moves."""
+        self.round = number
         self.now_s = number * self.seconds_per_round
         for job in self.jobs:
             if job.state == "absent" and job.arrives <= number:

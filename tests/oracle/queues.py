@@ -28,6 +28,7 @@ class Account:
     fair_share: float = 0.0
     capped: float = 0.0
     uncapped: float = 0.0
+    turn: str = ""
 
     def allocation(self, zero: Vector) -> Vector:
         total = list(zero)
@@ -218,7 +219,7 @@ class Draw:
             elif within:
                 size = self.shares.unweighted(one.request(self.shares.zero)) * one.account.weight
                 costs = (self.current(one.account), -size)
-        return (*self.rank(one), *costs, one.account.name)
+        return (*self.rank(one), *costs, one.account.turn)
 
 
 def limits_of(problem: Problem, pool: PoolPolicy, queue: str, class_name: str, total: Vector) -> Vector:

@@ -1,6 +1,7 @@
 """What a pool's round starts from (spec section 7): nodes with what runs on them, and the queues' accounts."""
 
 from collections.abc import Iterable
+from hashlib import blake2b
 
 from armada.model.policy import PoolPolicy
 from tests.oracle.cluster import CROSS_POOL, Cluster, Node, minus, plus, within
@@ -118,6 +119,10 @@ class Setting:
             if away:
                 self.accounts[f"{name}-away"] = self._away_account(name, away)
         self.shares.fill(list(self.accounts.values()))
+        for account in self.accounts.values():
+            account.turn = account.name
+            if self.policy.rotates_ties:
+                account.turn = blake2b(f"{self.problem.round}/{account.name}".encode(), digest_size=16).hexdigest()
 
     def _weight(self, queue: str) -> float:
         factor = self.problem.tenants[queue].factor

@@ -28,3 +28,12 @@ def test_holding_room_for_the_first_job_of_a_queue(problem: dict[str, Any]) -> N
     ours, plain = answers(read(problem)), decide(problem)
     assert differences(ours, plain) == []
     assert differences(plain, ours) == []
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(problems())
+def test_ties_between_queues_that_rotate(problem: dict[str, Any]) -> None:
+    problem = {**problem, "config": {**problem["config"], "rotateTiesBetweenQueues": True}}
+    ours, plain = answers(read(problem)), decide(problem)
+    assert differences(ours, plain) == []
+    assert differences(plain, ours) == []

@@ -239,6 +239,7 @@ class SchedulingPolicy(msgspec.Struct, frozen=True, kw_only=True):
     max_new_jobs_per_queue_ms: int = 0
     assertions: bool = False
     prefers_large_jobs: bool = False
+    rotates_ties: bool = False
     excess_margin: float | None = None
     hold_room_after_ms: int | None = None
     max_queue_lookback: int = 100_000
@@ -329,6 +330,9 @@ class SchedulingPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _check_durations(policy: SchedulingPolicy) -> None:
+    for priority in policy.indicative_share_priorities:
+        if priority <= 0:
+            raise InvalidRequest(f"experimentalIndicativeShare.basePriorities: {priority} is not greater than 0")
     if policy.max_round_ms <= 0:
         raise InvalidRequest("maxSchedulingDuration must be greater than 0: it is a round's hard time limit")
     for key, value in (

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from armada.model.resources import format_quantity
 from armada.scheduling.kernels import codes
+from armada.scheduling.repeating.stops import Stop
 from armada.scheduling.snapshot import AWAY, CROSS_POOL, Amounts, Flags, PoolSnapshot, Rows
 
 SHARE_TOLERANCE: Final = 1e-9
@@ -66,14 +67,18 @@ class Reason(IntEnum):
     UNSCHEDULED_RESOURCE = codes.UNSCHEDULED_RESOURCE
     LOST_AGAIN = codes.LOST_AGAIN
     GANG_LOST_AGAIN = codes.GANG_LOST_AGAIN
+    GLOBAL_NEW_JOB_TIME = codes.GLOBAL_NEW_JOB_TIME
+    QUEUE_NEW_JOB_TIME = codes.QUEUE_NEW_JOB_TIME
 
 
 class Termination(IntEnum):
-    """What ended the placing of new jobs."""
+    """What ended the placing of new jobs. After TIMEOUT nothing at all was decided."""
 
     COMPLETED = codes.COMPLETED
     RATE_LIMIT = codes.RATE_LIMIT
     MAX_RESOURCES = codes.MAX_RESOURCES
+    SOFT_TIMEOUT = codes.SOFT_TIMEOUT
+    TIMEOUT = codes.TIMEOUT
 
 
 REASON_TEXTS = {
@@ -95,6 +100,8 @@ REASON_TEXTS = {
     Reason.UNSCHEDULED_RESOURCE: "the job asks for a resource that this pool does not give out",
     Reason.LOST_AGAIN: "the job found room, but jobs that go first needed it",
     Reason.GANG_LOST_AGAIN: "the gang found room, but jobs that go first needed some of it",
+    Reason.GLOBAL_NEW_JOB_TIME: "the time that one round may spend on new jobs is used up",
+    Reason.QUEUE_NEW_JOB_TIME: "the time that one round may spend on the queue's new jobs is used up",
 }
 
 
@@ -220,6 +227,13 @@ class Optimised(msgspec.Struct, frozen=True, kw_only=True):
     ran_out: bool
 
 
+class IndicativeShare(msgspec.Struct, frozen=True, kw_only=True):
+    """The demand-capped share that a new queue of this priority factor with endless demand would have."""
+
+    priority: int
+    share: float
+
+
 class LeaseDecision(msgspec.Struct, frozen=True, kw_only=True):
     """One lease. `uniformity` is the label and value that the gang's members share, or None."""
 
@@ -245,7 +259,7 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     `evicted` are the running jobs that had to compete for their place again, whether they kept it or not. `held` is
     room that the round left free on purpose. `market` is there for a pool with a market, `optimised` where the fairness
-    optimiser took part. `turns` is how often a queue was served.
+    optimiser took part. `turns` is how often a queue was served. `stops` are where the round's time ran out.
     """
 
     snapshot: PoolSnapshot
@@ -260,6 +274,13 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     market: MarketFigures | None = None
     turns: int = 0
     optimised: Optimised | None = None
+    indicative_shares: tuple[IndicativeShare, ...] = ()
+    stops: tuple[Stop, ...] = ()
+
+    @property
+    def fairness_error(self) -> float:
+        """By how much queues stay below their demand-capped shares, in all."""
+        return sum(max(0.0, queue.demand_capped_share - queue.actual_share) for queue in self.queues)
 
     def each_lease(self) -> Iterator[LeaseDecision]:
         """Give the leases one by one."""

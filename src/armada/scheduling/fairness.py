@@ -7,20 +7,24 @@ form one level now; a tree would be shared out level by level through the same f
 import msgspec
 import numpy as np
 
-from armada.scheduling.decisions import QueueFigures
+from armada.scheduling.decisions import IndicativeShare, QueueFigures
 from armada.scheduling.kernels.books import Books, adjust_shares, enter_running, share, sum_demand
 from armada.scheduling.kernels.jobs import Jobs, Shapes
 from armada.scheduling.snapshot import ELSEWHERE, UNLIMITED, Amounts, Flags, Floats, PoolSnapshot
 
 
 class Shares(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """The queues' shares [Q] and what they were made of [Q, R]; `demand` is of all they hold and want."""
+    """The queues' shares [Q] and what they were made of [Q, R]; `demand` is of all they hold and want.
+
+    `wanted` [Q] is the share of the pool that the constrained demand makes.
+    """
 
     fair: Floats
     demand_capped: Floats
     uncapped: Floats
     demand: Amounts
     constrained_demand: Amounts
+    wanted: Floats
 
 
 def open_books(snapshot: PoolSnapshot, jobs: Jobs, shapes: Shapes) -> Books:
@@ -32,6 +36,7 @@ def open_books(snapshot: PoolSnapshot, jobs: Jobs, shapes: Shapes) -> Books:
         total=np.array(rules.total, np.int64),
         multiplier=np.array(rules.multipliers, np.float64),
         weight=queues.weight.copy(),
+        tie=np.arange(len(queues.names), dtype=np.int32),
         held=np.zeros((len(queues.names), width), np.int64),
         held_in_class=np.zeros((len(queues.names), classes, width), np.int64),
         all_held=np.zeros(width, np.int64),
@@ -76,6 +81,7 @@ def work_out_shares(snapshot: PoolSnapshot, jobs: Jobs, shapes: Shapes, books: B
         uncapped=uncapped,
         demand=by_class.sum(axis=1),
         constrained_demand=constrained,
+        wanted=wanted,
     )
 
 
@@ -97,6 +103,19 @@ def protected_queues(snapshot: PoolSnapshot, books: Books, due: Floats) -> Flags
         else:
             protected[queue] = held / due[queue] <= rules.protected_fraction
     return protected
+
+
+def indicative_shares(snapshot: PoolSnapshot, books: Books, shares: Shares) -> tuple[IndicativeShare, ...]:
+    """Return what one more queue would have as its due that could use any amount, for each priority that is asked."""
+    found = []
+    for priority in snapshot.rules.indicative_priorities:
+        weight = np.append(books.weight, 1.0 / priority)
+        wanted = np.append(shares.wanted, np.inf)
+        capped = np.zeros_like(wanted)
+        spare, achieved = np.zeros_like(wanted), np.zeros(len(wanted), np.uint8)
+        adjust_shares(weight, wanted, capped, np.zeros_like(wanted), spare, achieved)
+        found.append(IndicativeShare(priority=priority, share=float(capped[-1])))
+    return tuple(found)
 
 
 def queue_figures(snapshot: PoolSnapshot, books: Books, shares: Shares) -> tuple[QueueFigures, ...]:

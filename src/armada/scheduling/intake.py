@@ -140,6 +140,11 @@ class _Terms:
             global_burst=policy.rate.burst,
             preemption_tokens=preemption_tokens,
             lookback=policy.max_queue_lookback,
+            max_round_ms=policy.max_round_ms,
+            max_new_jobs_ms=policy.max_new_jobs_ms,
+            max_new_jobs_per_queue_ms=policy.max_new_jobs_per_queue_ms,
+            rotates_ties=policy.rotates_ties,
+            indicative_priorities=policy.indicative_share_priorities,
             prefers_large_jobs=policy.prefers_large_jobs,
             home_scheduling=pool.home_scheduling,
             away_scheduling=pool.away_scheduling,
@@ -208,6 +213,7 @@ def _optimiser(terms: _Terms, turn: OptimiserTurn | None, rows: Rows) -> Optimis
         improvement_percent=rules.min_improvement_percent,
         now_ms=turn.now_ms,
         submitted=turn.submitted[rows],
+        timeout_ms=rules.timeout_ms,
     )
 
 

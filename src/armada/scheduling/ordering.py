@@ -7,6 +7,8 @@ The snapshot brings each queue's jobs in serving order; here the streams of a pa
 which evicted jobs are expected to return is found by playing their return through.
 """
 
+from hashlib import blake2b
+
 import numpy as np
 
 from armada.scheduling.kernels.draw import number_expected
@@ -14,6 +16,19 @@ from armada.scheduling.kernels.jobs import Jobs
 from armada.scheduling.kernels.streams import Streams
 from armada.scheduling.placement import Board
 from armada.scheduling.snapshot import PoolSnapshot, Rows
+
+
+def tie_order(snapshot: PoolSnapshot, seed: int) -> Rows:
+    """Return the place of each queue among queues of equal cost: by name, or where ties rotate by name and seed.
+
+    Hashed, so that of any two queues each goes first for half of the seeds, whichever other queues there are.
+    """
+    names = snapshot.queues.names
+    tie = np.arange(len(names), dtype=np.int32)
+    if snapshot.rules.rotates_ties:
+        lots = [blake2b(f"{seed}/{name}".encode(), digest_size=16).digest() for name in names]
+        tie[sorted(tie.tolist(), key=lots.__getitem__)] = np.arange(len(names), dtype=np.int32)
+    return tie
 
 
 def open_streams(snapshot: PoolSnapshot, jobs: Jobs, evicted: Rows, *, second_pass: bool) -> Streams:

@@ -5,8 +5,8 @@ the evicted again, and let the fairness optimiser add to it; (7) compare with th
 (8) explain the rest.
 """
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -32,15 +32,16 @@ from armada.scheduling.eviction import (
     is_oversubscribed,
     lose_siblings,
 )
-from armada.scheduling.fairness import due_shares, queue_figures, work_out_shares
+from armada.scheduling.fairness import Shares, due_shares, indicative_shares, queue_figures, work_out_shares
 from armada.scheduling.intake import build_snapshot
 from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.columns.rows import keep, merge, take
 from armada.scheduling.kernels.draw import draw
 from armada.scheduling.kernels.jobs import Jobs, sort_out
-from armada.scheduling.optimising.improving import goes_on, improve
-from armada.scheduling.ordering import expected_order, open_streams
+from armada.scheduling.optimising.improving import improve
+from armada.scheduling.ordering import expected_order, open_streams, tie_order
 from armada.scheduling.placement import USUAL, Board, Tuning, hold_room, lay_out, line_up_victims, placing_for
+from armada.scheduling.repeating.stops import Clock, OutOfTime, Stop, Watch
 from armada.scheduling.snapshot import Flags, PoolSnapshot, Rows
 from armada.scheduling.tables import (
     FleetTable,
@@ -56,24 +57,45 @@ REPAIRS: Final = 4
 """After so many attempts whoever still sits on an overfull node at that priority has to go."""
 
 
+class _Course(NamedTuple):
+    """How a round is carried out: its lot, how it searches, and who watches its time."""
+
+    seed: int
+    tuning: Tuning
+    watch: Watch
+
+
 def schedule(
     snapshot: PoolSnapshot,
     seed: int = 0,
     *,
     tuning: Tuning = USUAL,
-    may_optimise: Callable[[], bool] = goes_on,
+    clock: Clock | None = None,
+    stops: Sequence[Stop] = (),
 ) -> Decisions:
-    """Decide one round of one pool. Equal snapshots and seeds give equal decisions, on any machine.
+    """Decide one round of one pool. Equal snapshots, seeds and stops give equal decisions, on any machine.
 
     Args:
         snapshot: the pool; it is not changed.
-        seed: noted in the decisions. Nothing is left to chance yet: ties go by queue name, node id and row.
+        seed: decides ties between queues where the pool's ties rotate. Nothing else is left to chance: ties go by queue
+            name, node id and row.
         tuning: how to search; the decisions do not depend on it.
-        may_optimise: asked before every stretch of the fairness optimiser's work; where it says no, that ends.
+        clock: says how many milliseconds the round has taken. Without one no limit of time holds.
+        stops: where the clock stopped an earlier run of this round; given in place of a clock, to repeat it.
     """
+    course = _Course(seed, tuning, Watch(snapshot, clock, stops))
     board = lay_out(snapshot, tuning)
+    board.books.tie[:] = tie_order(snapshot, seed)
     # 1. shares
     shares = work_out_shares(snapshot, board.jobs, board.shapes, board.books)
+    try:
+        return _decide(snapshot, board, shares, course)
+    except OutOfTime:
+        return _undecided(snapshot, shares, course)
+
+
+def _decide(snapshot: PoolSnapshot, board: Board, shares: Shares, course: _Course) -> Decisions:
+    """Take the steps from 2 on. Raises OutOfTime."""
     ended = codes.COMPLETED
     urgent = np.zeros(0, np.int64)
     evicted = again = np.zeros(0, np.int32)
@@ -85,18 +107,19 @@ def schedule(
         if snapshot.rules.fairshare_preemption:
             evicted = evict_by_fairness(snapshot, board, due)
         # 3. order, 4. place gang by gang
-        ended = _draw(snapshot, board, evicted, tuning, second_pass=False)
+        ended = _draw(snapshot, board, evicted, course, second_pass=False)
         urgent = _placed_by_urgency(board.jobs)
         # 5. evict where nodes gave out too much, 6. place the evicted again
-        again = _second_pass(snapshot, board, tuning)
+        again = _second_pass(snapshot, board, course)
         lose_siblings(snapshot, board)
         if snapshot.optimiser is not None:
-            optimised, yielded = improve(snapshot, board, shares, snapshot.optimiser, may_optimise)
+            optimised, yielded = improve(snapshot, board, shares, snapshot.optimiser, course.watch.may_optimise)
+    course.watch.check()
     # 7. compare, 8. explain
     leases, refusals = _sorted_out(snapshot, board.jobs)
     return Decisions(
         snapshot=snapshot,
-        seed=seed,
+        seed=course.seed,
         leases=leases,
         preemptions=_preemptions(snapshot, board.jobs, urgent, yielded),
         refusals=refusals,
@@ -106,6 +129,29 @@ def schedule(
         held=_held(snapshot, board),
         turns=int(board.books.turns[-1, 0]),
         optimised=optimised,
+        indicative_shares=indicative_shares(snapshot, board.books, shares),
+        stops=tuple(course.watch.stops),
+    )
+
+
+def _undecided(snapshot: PoolSnapshot, shares: Shares, course: _Course) -> Decisions:
+    """Return the decisions of a round whose time ran out: everything stays as it was."""
+    board = lay_out(snapshot)
+    board.jobs.reason[:] = codes.NOT_CONSIDERED
+    nothing = np.zeros(0, np.int64)
+    leases, refusals = _sorted_out(snapshot, board.jobs)
+    return Decisions(
+        snapshot=snapshot,
+        seed=course.seed,
+        leases=leases,
+        preemptions=_preemptions(snapshot, board.jobs, nothing, np.zeros(len(board.jobs.node), np.uint8)),
+        refusals=refusals,
+        queues=queue_figures(snapshot, board.books, shares),
+        termination=Termination.TIMEOUT,
+        evicted=np.zeros(0, np.int32),
+        held=_held(snapshot, board),
+        indicative_shares=indicative_shares(snapshot, board.books, shares),
+        stops=tuple(course.watch.stops),
     )
 
 
@@ -137,7 +183,7 @@ def _placed_by_urgency(jobs: Jobs) -> NDArray[np.int64]:
     return urgent[jobs.node[urgent] >= 0]
 
 
-def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> Rows:
+def _second_pass(snapshot: PoolSnapshot, board: Board, course: _Course) -> Rows:
     """Evict jobs at priorities of which a node gave out too much, and let them compete for what it has.
 
     A queue's running jobs go before those placed in this round. Where that leaves a node overfull, because a lower job
@@ -148,12 +194,12 @@ def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> Rows:
     evicted = first = evict_oversubscribed(board)
     if not len(evicted):
         return first
-    _draw(snapshot, board, evicted, tuning, second_pass=True)
+    _draw(snapshot, board, evicted, course, second_pass=True)
     if not is_oversubscribed(board):
         return first
     evict_again(board, evicted)
     for _ in range(REPAIRS):
-        _draw(snapshot, board, highest_first(board.jobs, evicted), tuning, second_pass=True)
+        _draw(snapshot, board, highest_first(board.jobs, evicted), course, second_pass=True)
         evicted = evict_oversubscribed(board, spares_overfull=True)
         if not len(evicted):
             return first
@@ -161,19 +207,25 @@ def _second_pass(snapshot: PoolSnapshot, board: Board, tuning: Tuning) -> Rows:
     return first
 
 
-def _draw(snapshot: PoolSnapshot, board: Board, evicted: Rows, tuning: Tuning, *, second_pass: bool) -> int:
-    """Run one pass; what was evicted and did not return has lost its place after it. Return what ended the pass."""
+def _draw(snapshot: PoolSnapshot, board: Board, evicted: Rows, course: _Course, *, second_pass: bool) -> int:
+    """Run one pass; what was evicted and did not return has lost its place after it. Return what ended the pass.
+
+    Raises OutOfTime.
+    """
     jobs, shapes, nodes, gangs, books, holds = board
-    victims = line_up_victims(board, expected_order(snapshot, board, evicted, second_pass=second_pass), tuning)
+    victims = line_up_victims(board, expected_order(snapshot, board, evicted, second_pass=second_pass), course.tuning)
     streams = open_streams(snapshot, jobs, evicted, second_pass=second_pass)
     placing = placing_for(snapshot, len(jobs.node), len(evicted))
     floating = np.array(snapshot.rules.floating, np.uint8)
-    ended = draw(jobs, shapes, nodes, gangs, victims, books, streams, placing, holds, floating, second_pass)
+    pace = course.watch.start_pass(only_back=second_pass)
+    while draw(jobs, shapes, nodes, gangs, victims, books, streams, placing, holds, floating, pace):
+        course.watch.look(pace)
+    course.watch.end_pass(pace)
     back = jobs.state[evicted] == codes.RUNS
     if second_pass:
         jobs.method[evicted[back]] = codes.RESCHEDULED
     jobs.state[evicted[~back]] = codes.LOST
-    return int(ended)
+    return int(pace.ended[0])
 
 
 def _sorted_out(snapshot: PoolSnapshot, jobs: Jobs) -> tuple[Leases, Refusals]:

@@ -50,7 +50,8 @@ class RoundRules(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     `multipliers` weigh a resource's use as cost (0: does not count). `indexed` are (column, resolution) pairs in the
     order by which nodes are sorted. `priorities` are the buckets' priorities, ascending, first EVICTED and CROSS_POOL.
     `total` is the pool: what all kept nodes and the floating resources offer. `floating` marks columns that no node
-    holds. `unscheduled` marks columns that a job may not ask for. Tokens are those at the round's time. With an
+    holds. `unscheduled` marks columns that a job may not ask for. Tokens are those at the round's time. A limit of time
+    that is 0 is none. With an
     `excess_margin` fairness takes from a queue what it holds beyond its protected share, and this fraction of its
     share; without one it draws everything again that the queue may lose.
     """
@@ -72,6 +73,11 @@ class RoundRules(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     global_burst: int = UNLIMITED
     preemption_tokens: float | None = None
     lookback: int = 100_000
+    max_round_ms: int = 0
+    max_new_jobs_ms: int = 0
+    max_new_jobs_per_queue_ms: int = 0
+    rotates_ties: bool = False
+    indicative_priorities: tuple[int, ...] = ()
     prefers_large_jobs: bool = False
     home_scheduling: bool = True
     away_scheduling: bool = True
@@ -228,7 +234,7 @@ class OptimiserColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     It places at most `most_jobs` jobs, together of `most` [R] at most, that each ask for `smallest` [R] at least. Jobs
     that ask for more than `largest` [R] (0: any amount) of something never make room. What a gang is worth must exceed
     the price of its places by `improvement_percent`. `submitted` orders running jobs [M], then queued ones [J], by
-    submission. `now_ms` is on the clock of `leased_ms`.
+    submission. `now_ms` is on the clock of `leased_ms`. It stops after `timeout_ms` (0: never).
     """
 
     most_jobs: int
@@ -238,6 +244,7 @@ class OptimiserColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     improvement_percent: float
     now_ms: int
     submitted: Amounts
+    timeout_ms: int = 0
 
 
 class PoolSnapshot(msgspec.Struct, frozen=True, eq=False, kw_only=True):

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from concurrent.futures import Executor
+from functools import partial
 from typing import Final
 
 from armada.control.cycle import Leader, Step
@@ -12,7 +13,7 @@ from armada.model.errors import EpochLost, LogFailed, LogFull, StartupRefused
 from armada.model.events import Entry
 from armada.runtime.supervision import Backoff
 from armada.runtime.telemetry import Log, Metrics
-from armada.scheduling.decisions import Decisions
+from armada.scheduling.decisions import Decisions, Termination
 from armada.scheduling.round import schedule
 from armada.server.replica import Replica
 
@@ -131,12 +132,17 @@ class LeaderLoop:
         started = time.perf_counter()
         try:
             loop = asyncio.get_running_loop()
-            decisions: Decisions = await loop.run_in_executor(self._rounds, schedule, order.snapshot, order.seed)
+            round_ = partial(
+                schedule, order.snapshot, order.seed, clock=lambda: (time.perf_counter() - started) * 1_000
+            )
+            decisions: Decisions = await loop.run_in_executor(self._rounds, round_)
         except Exception:  # noqa: BLE001 - one pool that can't be decided must not stop the others
             self._log.exception("a round failed", pool=order.pool)
             self._leader.failed_round(order.pool, self._replica.now_ms())
             return
         seconds = time.perf_counter() - started
+        if decisions.termination is Termination.TIMEOUT:
+            self._log.error("a round took too long: nothing is decided", pool=order.pool, seconds=round(seconds, 1))
         self._metrics.round_seconds.labels(order.pool).observe(seconds)
         self._leader.tally.decided(order.pool, decisions.termination.name.lower(), seconds * 1_000)
         outcome = self._leader.finish(self._replica.ledger, order, decisions, self._replica.now_ms())

@@ -33,7 +33,7 @@ def broken(one: Decisions, part: str, **columns: Any) -> Decisions:
 
 def test_every_reason_has_words_and_every_code_a_name() -> None:
     assert set(REASON_TEXTS) == set(Reason)
-    assert max(Reason) == int(codes.GANG_LOST_AGAIN)
+    assert max(Reason) == int(codes.QUEUE_NEW_JOB_TIME)
     assert {int(method) for method in Method} == set(range(1, 7))
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from armada.model.policy import OptimiserPolicy
 from armada.scheduling.decisions import Termination, check_invariants
+from armada.scheduling.repeating.stops import OPTIMISER, Stop
 from armada.scheduling.round import schedule
 from armada.scheduling.snapshot import PoolSnapshot
 from armada.scheduling.tables import OptimiserTurn
@@ -155,7 +156,7 @@ def test_without_time_whole_deals_stay() -> None:
     setting.add("A", 10, node="a")
     setting.add("A", 10, node="b")
     setting.add("B", cpu=8)
-    decisions = schedule(setting.snapshot(), may_optimise=lambda: False)
+    decisions = schedule(setting.snapshot(), stops=(Stop(0, OPTIMISER),))
     assert not len(decisions.leases.row)
     assert decisions.optimised is not None
     assert decisions.optimised.ran_out

@@ -101,7 +101,7 @@ class Trial:
 
     def decide(self, pool: str) -> Decisions:
         """Decide this round's pool; nothing changes until the decisions are carried out."""
-        return schedule(self.snapshot(pool))
+        return schedule(self.snapshot(pool), self.number)
 
     def job_id(self, row: int) -> str:
         """Return the id of the job that the last decisions call by this row, until they are carried out."""

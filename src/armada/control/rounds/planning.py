@@ -137,6 +137,8 @@ class Rounds:
             self._optimised_ms[order.pool] = order.started_ms
         if decisions.termination is Termination.RATE_LIMIT:
             self._agenda.changed(now_ms + self._cadence.rate_retry_ms)
+        elif decisions.termination is Termination.SOFT_TIMEOUT:
+            self._agenda.changed(now_ms)
         self.failures.pop(order.pool, None)
         self.reports[order.pool] = RoundReport(
             order=order,

@@ -278,6 +278,7 @@ def _scheduling_policy(section: Section) -> SchedulingPolicy:
         assertions=get("enableAssertions", boolean, DEFAULTS.assertions),
         prefers_large_jobs=get("enablePreferLargeJobOrdering", boolean, DEFAULTS.prefers_large_jobs),
         hold_room_after_ms=get("holdRoomAfter", duration_ms, None),
+        rotates_ties=get("rotateTiesBetweenQueues", boolean, DEFAULTS.rotates_ties),
         excess_margin=get("excessEvictionMargin", number, None),
         max_queue_lookback=get("maxQueueLookback", whole, DEFAULTS.max_queue_lookback),
         priority_classes=get("priorityClasses", _priority_classes, DEFAULTS.priority_classes),

@@ -16,14 +16,16 @@ SMALLEST_SURPLUS = 0.01
 class Books(NamedTuple):
     """The queues' accounts. `held` [Q, R], `held_in_class` [Q, C, R] and `all_held` [R] change with every placement.
 
-    `budget` [Q] is the demand-capped share over the weight. `tokens` [Q] and `pool_tokens` [1] shrink with new jobs.
-    `turns` [Q + 1, 3] has of each queue how many turns it had in the draw, the number of its first one, and that of the
-    last that placed something (0: none); its last row begins with the number of all turns so far.
+    `tie` [Q] orders queues of equal cost. `budget` [Q] is the demand-capped share over the weight. `tokens` [Q] and
+    `pool_tokens` [1] shrink with new jobs. `turns` [Q + 1, 3] has of each queue how many turns it had in the draw, the
+    number of its first one, and that of the last that placed something (0: none); its last row begins with the number
+    of all turns so far.
     """
 
     total: Amounts
     multiplier: Floats
     weight: Floats
+    tie: Rows
     held: Amounts
     held_in_class: Amounts
     all_held: Amounts

@@ -22,6 +22,8 @@ GANG_INCOMPLETE: Final = 15
 UNSCHEDULED_RESOURCE: Final = 16
 LOST_AGAIN: Final = 17
 GANG_LOST_AGAIN: Final = 18
+GLOBAL_NEW_JOB_TIME: Final = 19
+QUEUE_NEW_JOB_TIME: Final = 20
 
 # How a job got its place.
 NO_METHOD: Final = 0
@@ -43,3 +45,5 @@ LOST: Final = 2
 COMPLETED: Final = 0
 RATE_LIMIT: Final = 1
 MAX_RESOURCES: Final = 2
+SOFT_TIMEOUT: Final = 3
+TIMEOUT: Final = 4

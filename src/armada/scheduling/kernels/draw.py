@@ -1,5 +1,7 @@
 """The draw: one pass over the queues, serving the one whose turn it is until nothing is left."""
 
+from typing import NamedTuple
+
 from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.books import Books, enter, exceeds, note_turn
 from armada.scheduling.kernels.compiled import kernel, part, woven
@@ -9,7 +11,24 @@ from armada.scheduling.kernels.nodes.holding import Holds, shift
 from armada.scheduling.kernels.nodes.room import Nodes
 from armada.scheduling.kernels.streams import Streams, advance, first_member, heapify, open_streams
 from armada.scheduling.kernels.victims import Victims
-from armada.scheduling.snapshot import Flags, Rows
+from armada.scheduling.snapshot import Amounts, Flags, Rows
+
+
+class Pace(NamedTuple):
+    """How far a pass has come. It is run in slices, so that whoever calls can look at the time in between.
+
+    `is_open`, `only_back`, `ended` [1] are the pass's state between slices. A slice serves `size` [1] gangs at most,
+    has `served` [1] so far, `new_served` [Q] of them new ones of each queue. `is_late` [Q + 1] marks queues whose time
+    for new jobs is used up; its last entry stands for all of them.
+    """
+
+    is_open: Flags
+    only_back: Flags
+    ended: Amounts
+    size: Amounts
+    served: Amounts
+    new_served: Amounts
+    is_late: Flags
 
 
 @kernel
@@ -54,6 +73,16 @@ def constraint(books: Books, queue: int, class_row: int, members: int) -> int:
     if exceeds(books.held_in_class[queue, class_row], books.limit[queue, class_row]):
         return codes.QUEUE_LIMIT
     return codes.NOT_CONSIDERED
+
+
+@part
+def lateness(pace: Pace, queue: int, otherwise: int) -> int:
+    """Return why there is no time for a new gang of a queue; where there is, what is true otherwise."""
+    if pace.is_late[pace.is_late.shape[0] - 1]:
+        return codes.GLOBAL_NEW_JOB_TIME
+    if pace.is_late[queue]:
+        return codes.QUEUE_NEW_JOB_TIME
+    return otherwise
 
 
 @part
@@ -105,6 +134,7 @@ def serve(
     placing: Placing,
     holds: Holds,
     floating: Flags,
+    pace: Pace,
     queue: int,
 ) -> int:
     """Try the next gang of one queue; return why it was not placed, or NOT_CONSIDERED."""
@@ -125,6 +155,8 @@ def serve(
     reason = codes.NOT_CONSIDERED
     if is_new:
         reason = constraint(books, queue, class_row, members)
+        if reason in (codes.NOT_CONSIDERED, codes.QUEUE_LIMIT):
+            reason = lateness(pace, queue, reason)
     limited = reason == codes.NOT_CONSIDERED and not streams.guest[queue]
     if limited and exceeds_floating(books, floating, streams.head_request[queue]):
         reason = codes.FLOATING_EXCEEDED
@@ -158,23 +190,30 @@ def draw(
     placing: Placing,
     holds: Holds,
     floating: Flags,
-    only_back: bool,
-) -> int:
-    """Serve the queues until none has a gang left; return what ended the placing of new jobs."""
-    ended = codes.COMPLETED
-    open_streams(jobs, shapes, books, streams, only_back)
-    while streams.heap_size[0] > 0:
+    pace: Pace,
+) -> bool:
+    """Serve the queues for one slice; say whether one of them has a gang left. `pace` says what ended new jobs."""
+    only_back = pace.only_back[0] == 1
+    if not pace.is_open[0]:
+        open_streams(jobs, shapes, books, streams, only_back)
+        pace.is_open[0] = 1
+    while streams.heap_size[0] > 0 and pace.served[0] < pace.size[0]:
         if books.preemption_tokens[0] < 1.0 and not streams.back_goes_first[0]:
             streams.back_goes_first[0] = 1
             heapify(books, streams)
         queue = streams.heap[0]
-        reason = serve(jobs, shapes, nodes, gangs, victims, books, streams, placing, holds, floating, queue)
+        pace.served[0] += 1
+        pace.new_served[queue] += streams.head_is_new[queue]
+        reason = serve(jobs, shapes, nodes, gangs, victims, books, streams, placing, holds, floating, pace, queue)
         note_turn(books, queue, reason == codes.NOT_CONSIDERED)
         if reason == codes.ROUND_LIMIT:
-            only_back, ended = True, codes.MAX_RESOURCES
+            only_back, pace.ended[0] = True, codes.MAX_RESOURCES
         elif reason == codes.GLOBAL_RATE:
-            only_back, ended = True, codes.RATE_LIMIT
-        elif reason in (codes.QUEUE_CORDONED, codes.QUEUE_RATE):
+            only_back, pace.ended[0] = True, codes.RATE_LIMIT
+        elif reason == codes.GLOBAL_NEW_JOB_TIME:
+            only_back, pace.ended[0] = True, codes.SOFT_TIMEOUT
+        elif reason in (codes.QUEUE_CORDONED, codes.QUEUE_RATE, codes.QUEUE_NEW_JOB_TIME):
             streams.only_back[queue] = 1
         advance(jobs, shapes, books, streams, only_back)
-    return ended
+    pace.only_back[0] = only_back
+    return bool(streams.heap_size[0] > 0)

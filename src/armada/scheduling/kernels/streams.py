@@ -171,10 +171,10 @@ def goes_first(books: Books, streams: Streams, queue: int, other: int) -> bool:
                 return bool(streams.head_current[queue] < streams.head_current[other])
             if streams.head_size[queue] != streams.head_size[other]:
                 return bool(streams.head_size[queue] > streams.head_size[other])
-            return queue < other
+            return bool(books.tie[queue] < books.tie[other])
     if mine != theirs:
         return bool(mine < theirs)
-    return queue < other
+    return bool(books.tie[queue] < books.tie[other])
 
 
 @part

@@ -27,17 +27,12 @@ STRETCH: Final = 2_000_000
 """So many nodes are looked at before anybody is asked whether there is time for more: some ten milliseconds."""
 
 
-def goes_on() -> bool:
-    """Say that there is always time for more."""
-    return True
-
-
 def improve(
     snapshot: PoolSnapshot,
     board: Board,
     shares: Shares,
     terms: OptimiserColumns,
-    may_go_on: Callable[[], bool] = goes_on,
+    may_go_on: Callable[[], bool],
 ) -> tuple[Optimised, Flags]:
     """Make every deal that is worth it; return figures, and which jobs gave way in one.
 
