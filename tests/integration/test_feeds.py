@@ -143,3 +143,16 @@ def test_sections_may_have_the_references_names(tmp_path: Path) -> None:
     settings = load_settings(files=[file])
     assert settings.priority_override == {"enabled": True, "serviceUrl": "h:1"}
     assert settings.pricing_api == {"enabled": False}
+
+
+async def test_a_service_without_encryption_is_not_spoken_to_where_it_must_be_encrypted(tmp_path: Path) -> None:
+    prices = Prices()
+    prices.overrides = {}
+    async with serving_prices(prices) as address:
+        told = {name: value for name, value in section(address).items() if name != "forceNoTls"}
+        async with plane(tmp_path, priority_override=told) as here:
+            leader = here.running.control_plane._leader
+            await eventually(lambda: leader.feeds.override_trouble)
+            assert "UNAVAILABLE" in leader.feeds.override_trouble
+            assert leader.feeds.overrides is None
+            assert prices.times == 0

@@ -121,6 +121,7 @@ class Leader:
     def forgive(self, now_ms: int) -> None:
         """Go on after the clock has jumped: nobody knows how long anything took, so silence and waits count anew."""
         self._started_ms = now_ms
+        self._reconciliation.forgive(now_ms)
         self._rounds.forgive(now_ms)
 
     def deposed(self) -> None:

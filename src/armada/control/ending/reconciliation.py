@@ -118,6 +118,11 @@ class Reconciliation:
         for noted in (self._standings, self._changed_nodes, self._fresh_runs, self._failed_runs, self._returned):
             noted.clear()
 
+    def forgive(self, now_ms: int) -> None:
+        """Let all waits count anew: the clock has jumped."""
+        self._gone_since_ms = dict.fromkeys(self._gone_since_ms, now_ms)
+        self._tries_again_ms = min(self._tries_again_ms, now_ms)
+
     def notice(self, entry: Entry) -> None:
         """Remember what an entry that was just folded gives reason to look at: nothing while all is to be looked at."""
         if self._looks_at_all:
@@ -187,8 +192,7 @@ class Reconciliation:
             except Exception as error:  # noqa: BLE001 - one pool that can't be looked at must not stop the others
                 self.errors[pool] = f"its runs could not be reconciled with their nodes: {error!r}"
                 warnings += (f"pool {pool} can't be decided: {self.errors[pool]}",)
-                self._failed_runs.update(dict.fromkeys(run.run_id for run in line))
-                self._tries_again_ms = now_ms + self._retry_ms
+                self._put_off(line, overdue, now_ms)
         return Reconciled(sequences=merged_sequences(sequences), warnings=warnings)
 
     def _take_stock(self, ledger: Ledger) -> None:
@@ -228,15 +232,19 @@ class Reconciliation:
         return tuple(warnings)
 
     def _overdue_nodes(self, now_ms: int) -> dict[str, None]:
-        """Take the nodes whose time is up: they get it once more if something keeps their runs from ending now."""
+        """Return the nodes whose time is up."""
+        if not self._node_timeout_ms:
+            return {}
         limit_ms = now_ms - self._node_timeout_ms
-        overdue = {
-            node: None
-            for node, since_ms in self._gone_since_ms.items()
-            if self._node_timeout_ms and since_ms <= limit_ms
-        }
-        self._gone_since_ms.update(dict.fromkeys(overdue, now_ms))
-        return overdue
+        return {node: None for node, since_ms in self._gone_since_ms.items() if since_ms <= limit_ms}
+
+    def _put_off(self, runs: Iterable[RunRecord], overdue: Mapping[str, None], now_ms: int) -> None:
+        """Look at runs again after a while, with vanished nodes given their time once more."""
+        self._tries_again_ms = now_ms + self._retry_ms
+        for run in runs:
+            self._failed_runs[run.run_id] = None
+            if run.node_id in overdue:
+                self._gone_since_ms[run.node_id] = now_ms
 
 
 class _Verdicts:
