@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from armada.model.policy import PoolPolicy, SchedulingPolicy
+from armada.model.policy import OPTIMISER_RESERVE_MS, PoolPolicy, SchedulingPolicy
 from armada.model.resources import fraction_of
 from armada.scheduling.kernels.columns.rows import add_by_node, renumber, translate
 from armada.scheduling.matching import PlacementRule, Verdicts, label_keys, match
@@ -213,7 +213,7 @@ def _optimiser(terms: _Terms, turn: OptimiserTurn | None, rows: Rows) -> Optimis
         improvement_percent=rules.min_improvement_percent,
         now_ms=turn.now_ms,
         submitted=turn.submitted[rows],
-        timeout_ms=rules.timeout_ms,
+        timeout_ms=max(1, rules.timeout_ms - OPTIMISER_RESERVE_MS),
     )
 
 

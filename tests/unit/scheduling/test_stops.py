@@ -7,7 +7,7 @@ import pytest
 
 from armada.model.policy import OptimiserPolicy
 from armada.scheduling.decisions import Decisions, Termination, check_invariants
-from armada.scheduling.repeating.stops import EVERY_QUEUE, OPTIMISER, WHOLE_ROUND, Stop, Watch
+from armada.scheduling.repeating.stops import EVERY_QUEUE, OPTIMISER, WHOLE_ROUND, OutOfTime, Stop, Watch
 from armada.scheduling.round import schedule
 from armada.scheduling.tables import OptimiserTurn
 from tests.unit.scheduling.builders import Named, Setting, node, policy
@@ -170,7 +170,8 @@ def test_the_fairness_error_is_what_queues_lack_of_their_capped_shares() -> None
 
 
 def test_the_optimiser_stops_at_its_own_limit_between_two_stretches_of_its_work() -> None:
-    optimiser = OptimiserPolicy(timeout_ms=100, max_jobs_per_round=10)
+    # It stops half a second before its time is over.
+    optimiser = OptimiserPolicy(timeout_ms=600, max_jobs_per_round=10)
     setting = Setting(policy=policy(pool={"optimiser": optimiser}), nodes=[node("a", 10)])
     setting.add("A")
     setting.numbers["optimiser"] = OptimiserTurn(now_ms=0, submitted=np.arange(9, dtype=np.int64))
@@ -180,3 +181,16 @@ def test_the_optimiser_stops_at_its_own_limit_between_two_stretches_of_its_work(
     again = Watch(setting.snapshot(), None, watch.stops)
     assert [again.may_optimise() for _ in range(3)] == [True, True, False]
     assert again.stops == watch.stops
+
+
+def test_the_optimiser_leaves_time_before_the_hard_limit_of_the_round() -> None:
+    optimiser = OptimiserPolicy(timeout_ms=60_000, max_jobs_per_round=10)
+    setting = Setting(policy=policy(pool={"optimiser": optimiser}, max_round_ms=1_000), nodes=[node("a", 10)])
+    setting.add("A")
+    setting.numbers["optimiser"] = OptimiserTurn(now_ms=0, submitted=np.arange(9, dtype=np.int64))
+    watch = Watch(setting.snapshot(), Ticking(310))
+    assert [watch.may_optimise() for _ in range(4)] == [True, True, True, False]
+    watch = Watch(setting.snapshot(), Ticking(1_100))
+    assert watch.may_optimise()
+    with pytest.raises(OutOfTime):
+        watch.may_optimise()

@@ -25,6 +25,8 @@ _UNSLICED: Final = 2**62
 _FIRST_SLICE: Final = 256
 _LARGEST_SLICE: Final = 65_536
 _LONGEST_SLICE_MS: Final = 10.0
+_LEFT_BY_OPTIMISER: Final = 0.1
+"""The part of the round's hard limit that the optimiser leaves unused."""
 _SLICES_OF_A_LIMIT: Final = 20
 """Slices grow and shrink so that about so many fit into the shortest limit."""
 
@@ -112,11 +114,15 @@ class Watch:
         self.check()
 
     def may_optimise(self) -> bool:
-        """Say whether the optimiser may go on for one more stretch of work. Raises OutOfTime."""
+        """Say whether the optimiser may go on for one more stretch of work. Raises OutOfTime.
+
+        It ends in good time before the hard limit, so that what the passes decided is not lost for its sake.
+        """
         self.check()
         if self._stretches == 0:
             self._optimises_from_ms = self._looked_ms
-        is_late = self._clock is not None and self._looked_ms - self._optimises_from_ms > self._optimiser_ms
+        ends_ms = min(self._optimises_from_ms + self._optimiser_ms, self._hard_ms * (1 - _LEFT_BY_OPTIMISER))
+        is_late = self._clock is not None and self._looked_ms > ends_ms
         if is_late or self._stretches == self._last_stretch:
             self.stops.append(Stop(self._stretches, OPTIMISER))
             return False
