@@ -126,14 +126,28 @@ class LeaderQuestions:
 
     def live_runs_on(self, node_ids: Iterable[str], pools: Iterable[str] | None = None) -> tuple[str, ...]:
         """Return the ids of live runs on these nodes, of these pools (None: all), in lease order. A pass over runs."""
+        rows = self._live_rows_on(node_ids, pools)
+        return tuple(self._runs.run_id(row) for row in self._runs.in_lease_order(rows.tolist()))
+
+    def _live_rows_on(self, node_ids: Iterable[str], pools: Iterable[str] | None) -> Rows:
         runs = self._runs
         wanted = np.zeros(runs.nodes.high + 1, np.bool_)
         wanted[[number for number in map(runs.nodes.find, node_ids) if number != NONE]] = True
-        rows = self._live_runs()
-        rows = rows[wanted[runs.column("node")[rows]]]
+        live = self._live_runs()
+        rows: Rows = live[wanted[runs.column("node")[live]]]
         if pools is not None:
             rows = rows[np.isin(runs.column("pool")[rows], [runs.pools.find(pool) for pool in pools])]
-        return tuple(runs.run_id(row) for row in runs.in_lease_order(rows.tolist()))
+        return rows
+
+    def live_shapes_on(self, node_ids: Iterable[str], pool: str) -> tuple[tuple[str, JobShape], ...]:
+        """Return the distinct (node, shape as submitted) of a pool's live runs on these nodes. A pass over runs."""
+        jobs, runs = self._jobs, self._runs
+        rows = self._live_rows_on(node_ids, (pool,))
+        kinds = max(1, jobs.kinds.high)
+        codes = runs.column("node")[rows].astype(np.int64) * kinds + jobs.column("kind")[runs.column("job")[rows]]
+        pairs = (divmod(code, kinds) for code in np.unique(codes).tolist())
+        found = ((runs.nodes[node], jobs.shapes[jobs.kinds[kind].shape]) for node, kind in pairs)
+        return tuple(dict.fromkeys(found))
 
     def nodes_in_use(self, executor_id: str | None = None) -> tuple[str, ...]:
         """Return the ids of all nodes with a live run (of an executor), reported or not.

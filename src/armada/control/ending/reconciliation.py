@@ -104,7 +104,6 @@ class Reconciliation:
         self._changed_nodes: dict[str, None] = {}
         self._fresh_runs: dict[str, None] = {}
         self._gone_since_ms: dict[str, int] = {}
-        self._failed_runs: dict[str, None] = {}
         self._returned: dict[str, None] = {}
         self._tries_again_ms = 0
         self.errors: dict[str, str] = {}
@@ -115,7 +114,7 @@ class Reconciliation:
     def begin_again(self) -> None:
         """Look at all runs the next time: leadership is new or lost, or what was decided could not be appended."""
         self._looks_at_all = True
-        for noted in (self._standings, self._changed_nodes, self._fresh_runs, self._failed_runs, self._returned):
+        for noted in (self._standings, self._changed_nodes, self._fresh_runs, self._returned):
             noted.clear()
 
     def forgive(self, now_ms: int) -> None:
@@ -157,7 +156,7 @@ class Reconciliation:
 
     def due_ms(self) -> int | None:
         """Return when to look again though nothing happened; None when nothing is awaited."""
-        times = [self._tries_again_ms] if self._failed_runs else []
+        times = [self._tries_again_ms] if self.errors else []
         if self._node_timeout_ms and self._gone_since_ms:
             times.append(min(self._gone_since_ms.values()) + self._node_timeout_ms)
         return min(times) if times else None
@@ -173,27 +172,29 @@ class Reconciliation:
         for executor_id in self._returned:
             self._changed_nodes.update(dict.fromkeys(ledger.nodes_in_use(executor_id)))
         self._returned = {}
-        runs = self._runs_to_look_at(ledger)
-        warnings = self._note_gone_nodes(ledger, now_ms)
+        changed, self._changed_nodes = self._changed_nodes, {}
+        warnings = self._note_gone_nodes(ledger, changed, now_ms)
         overdue = self._overdue_nodes(now_ms)
-        if overdue:
-            runs.update(dict.fromkeys(ledger.live_runs_on(overdue)))
-        by_pool: dict[str, list[RunRecord]] = {}
-        for run_id in runs:
-            run = ledger.run(run_id)
-            if run is not None and run.is_current and not run.state.is_terminal:
-                by_pool.setdefault(run.pool, []).append(run)
-        self.errors = {}
+        named = _by_pool(ledger, [*self._fresh_runs, *(ledger.live_runs_on(overdue) if overdue else ())])
+        self._fresh_runs = {}
         sequences: list[JobSetEvents] = []
-        for pool, line in sorted(by_pool.items()):
+        for pool in sorted({*named, *(self._strict if changed else ()), *self._tried_again(now_ms)}):
+            nodes = changed if pool not in self.errors else dict.fromkeys(ledger.nodes_in_use())
             try:
                 verdicts = _Verdicts(ledger, self._policy, pool, overdue, now_ms)
-                sequences += verdicts.of(line, can_run)
+                suspects = verdicts.suspects(nodes) if pool in self._strict else ()
+                sequences += verdicts.of([*named.get(pool, ()), *suspects], can_run)
+                self.errors.pop(pool, None)
             except Exception as error:  # noqa: BLE001 - one pool that can't be looked at must not stop the others
                 self.errors[pool] = f"its runs could not be reconciled with their nodes: {error!r}"
                 warnings += (f"pool {pool} can't be decided: {self.errors[pool]}",)
-                self._put_off(line, overdue, now_ms)
+                self._tries_again_ms = now_ms + self._retry_ms
+                self._gone_since_ms.update(dict.fromkeys(overdue, now_ms))
         return Reconciled(sequences=merged_sequences(sequences), warnings=warnings)
+
+    def _tried_again(self, now_ms: int) -> Iterable[str]:
+        """Return the pools where looking failed, once it is time to try again."""
+        return self.errors if self._tries_again_ms <= now_ms else ()
 
     def _take_stock(self, ledger: Ledger) -> None:
         """Take the fleet as it is, and every node on which something runs as changed."""
@@ -204,19 +205,10 @@ class Reconciliation:
         }
         self._changed_nodes = dict.fromkeys(ledger.nodes_in_use())
 
-    def _runs_to_look_at(self, ledger: Ledger) -> dict[str, None]:
-        """Take the runs that there is reason to look at, in lease order: pools that do not ask have none of them."""
-        runs = dict.fromkeys(ledger.live_runs_on(self._changed_nodes, self._strict)) if self._strict else {}
-        runs.update(self._fresh_runs)
-        runs.update(self._failed_runs)
-        self._fresh_runs, self._failed_runs = {}, {}
-        return runs
-
-    def _note_gone_nodes(self, ledger: Ledger, now_ms: int) -> tuple[str, ...]:
+    def _note_gone_nodes(self, ledger: Ledger, changed: Iterable[str], now_ms: int) -> tuple[str, ...]:
         """Remember since when nodes with runs on them are gone; return a warning for each that has just gone."""
         before = self._gone_since_ms
-        missing = [node for node in (*before, *self._changed_nodes) if ledger.node(node) is None]
-        self._changed_nodes = {}
+        missing = [node for node in (*before, *changed) if ledger.node(node) is None]
         self._gone_since_ms = {}
         warnings = []
         for run_id in ledger.live_runs_on(missing) if missing else ():
@@ -238,13 +230,15 @@ class Reconciliation:
         limit_ms = now_ms - self._node_timeout_ms
         return {node: None for node, since_ms in self._gone_since_ms.items() if since_ms <= limit_ms}
 
-    def _put_off(self, runs: Iterable[RunRecord], overdue: Mapping[str, None], now_ms: int) -> None:
-        """Look at runs again after a while, with vanished nodes given their time once more."""
-        self._tries_again_ms = now_ms + self._retry_ms
-        for run in runs:
-            self._failed_runs[run.run_id] = None
-            if run.node_id in overdue:
-                self._gone_since_ms[run.node_id] = now_ms
+
+def _by_pool(ledger: Ledger, run_ids: Iterable[str]) -> dict[str, list[RunRecord]]:
+    """Return the live ones among these runs by pool, each once."""
+    found: dict[str, list[RunRecord]] = {}
+    for run_id in dict.fromkeys(run_ids):
+        run = ledger.run(run_id)
+        if run is not None and not run.state.is_terminal:
+            found.setdefault(run.pool, []).append(run)
+    return found
 
 
 class _Verdicts:
@@ -259,17 +253,29 @@ class _Verdicts:
         self._overdue = overdue
         self._now_ms = now_ms
 
+    def suspects(self, node_ids: Iterable[str]) -> list[RunRecord]:
+        """Return the pool's runs on nodes that at least one of them can't be on, asked for by kinds of jobs."""
+        nodes: dict[str, None] = {}
+        for node_id, shape in self._ledger.live_shapes_on(node_ids, self._pool.name):
+            node = self._ledger.node(node_id)
+            if node is None or self._objection(node, shape):
+                nodes[node_id] = None
+        run_ids = self._ledger.live_runs_on(nodes, (self._pool.name,)) if nodes else ()
+        return [run for run_id in run_ids if (run := self._ledger.run(run_id)) is not None]
+
     def of(self, runs: Iterable[RunRecord], can_run: CanRun) -> list[JobSetEvents]:
         """Return what ends these runs, gangs as a whole."""
         sequences: list[JobSetEvents] = []
         preempted: dict[tuple[str, ...], list[_Culprit]] = {}
         stopped: dict[str, None] = {}
         retries = Retries(self._policy, can_run)
-        for run in runs:
+        for run in {run.run_id: run for run in runs}.values():
             job = self._ledger.job(run.job_id)
+            if job is None:
+                continue
             node = self._ledger.node(run.node_id)
-            reason = "" if job is None else self._vanished(run, job) if node is None else self._fault(run, job, node)
-            if job is None or not reason:
+            reason = self._vanished(run, job) if node is None else self._objection(node, job.shape)
+            if not reason:
                 continue
             culprit = _Culprit(run, job, reason)
             if self._is_preemptible(job) and (node is not None or job.gang is not None):
@@ -298,18 +304,19 @@ class _Verdicts:
             return ""
         return f"its node {run.node_name} is gone: executor {run.executor_id} does not report it any more"
 
-    def _fault(self, run: RunRecord, job: JobRecord, node: Node) -> str:
-        """Say why a run can't stay on its node; empty when it can."""
+    def _objection(self, node: Node, shape: JobShape) -> str:
+        """Say why a job of this shape can't stay on a node; empty when it can."""
         rules = self._pool.reconciliation
         if rules is None:
             return ""
-        if node.pool != run.pool and node.pool not in self._pool.away_pools:
-            return f"its node {run.node_name} is in pool {node.pool} now, and not open to jobs of pool {run.pool}"
+        own = self._pool
+        if node.pool != own.name and node.pool not in own.away_pools:
+            return f"its node {node.name} is in pool {node.pool} now, and not open to jobs of pool {own.name}"
         reservation = reservation_of(node)
-        if rules.reservation_must_match and not is_meant_for(job.shape, reservation, in_doubt=True):
-            return f"the reservation of its node {run.node_name} is {reservation!r} now, which is not the job's"
-        if rules.reservation_must_not_match and is_meant_for(job.shape, reservation, in_doubt=False):
-            return f"its node {run.node_name} has the job's reservation {reservation!r}: the job belongs elsewhere"
+        if rules.reservation_must_match and not is_meant_for(shape, reservation, in_doubt=True):
+            return f"the reservation of its node {node.name} is {reservation!r} now, which is not the job's"
+        if rules.reservation_must_not_match and is_meant_for(shape, reservation, in_doubt=False):
+            return f"its node {node.name} has the job's reservation {reservation!r}: the job belongs elsewhere"
         return ""
 
     def _given_up(self, culprit: _Culprit, retries: Retries) -> tuple[JobSetEvents, ...]:
