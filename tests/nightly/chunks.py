@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis.strategies import SearchStrategy
+from hypothesis.strategies import SearchStrategy, one_of
 
 from tests.oracle.crossing_strategies import crossing_problems
+from tests.oracle.optimiser_strategies import optimised_problems
 from tests.oracle.strategies import problems
 from tests.property.agreement import disagreements
+from tests.property.settling import unrest_where_jobs_fail, unrest_where_jobs_wait_again
 
 Problem = dict[str, Any]
 
@@ -23,9 +25,19 @@ class Law:
     broken: Callable[[Problem], list[str]]
 
 
+ALIKE: Final = (
+    "product and plain oracle decide alike, no round breaks an invariant, and victims name who has their room"
+)
+
 LAWS: Final = {
-    "crossing": Law("the same where pools use each other's nodes", crossing_problems, disagreements),
-    "rounds": Law("product and plain oracle decide alike, and no round breaks an invariant", problems, disagreements),
+    "rounds": Law(ALIKE, problems, disagreements),
+    "crossing": Law(f"where pools use each other's nodes {ALIKE}", crossing_problems, disagreements),
+    "optimiser": Law(f"with the fairness optimiser {ALIKE}", optimised_problems, disagreements),
+    "rest": Law(
+        "without new work no round preempts any more",
+        lambda: one_of(problems(), crossing_problems(), optimised_problems()),
+        lambda problem: unrest_where_jobs_fail(problem) + unrest_where_jobs_wait_again(problem),
+    ),
 }
 
 
