@@ -76,20 +76,6 @@ class PoolRound:
                 self.outcome.waiting[job_id] = "no_fit" if single else "gang_no_fit"
             else:
                 self.outcome.preempted[job_id] = taken_by[job_id] or self._winner_of_gang(job_id, taken_by)
-        self._lose_siblings(taken_by)
-
-    def _lose_siblings(self, taken_by: dict[str, str]) -> None:
-        """A gang that lost a member is lost whole, also those of this pool whose nodes take no part in the round."""
-        torn = {
-            (job.queue, job.gang.id)
-            for job in (self.at.problem.by_id[job_id] for job_id in self.outcome.preempted)
-            if job.gang is not None
-        }
-        for job in self.at.running:
-            is_apart = job.pool == self.at.pool.name and job.id not in self.at.home_node
-            if is_apart and job.gang is not None and (job.queue, job.gang.id) in torn:
-                self.outcome.preempted[job.id] = self._winner_of_gang(job.id, taken_by)
-                self.at.charge([job], -1)
 
     def _winner(self, job: Job, lost: set[Job]) -> str:
         """Who has the room that a job lost: who displaced it, else (or if that lost it again) who came by urgency."""
