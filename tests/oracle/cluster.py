@@ -120,6 +120,9 @@ class Cluster:
         seat = node.seats.get(job.id)
         if seat is not None:
             assert seat.evicted
+            if not job.priority_class.preemptible:
+                seat.evicted = False
+                return
             self.drop(node, job)
         for bucket in self.buckets:
             if bucket <= priority or not job.priority_class.preemptible:
@@ -127,11 +130,11 @@ class Cluster:
         node.seats[job.id] = Seat(job, priority)
 
     def evict(self, node: Node, job: Job) -> None:
-        """Give the room back everywhere but in the bucket of evicted jobs."""
+        """Give the room back everywhere but in the bucket of evicted jobs. What can't be preempted keeps its room."""
         seat = node.seats[job.id]
         assert not seat.evicted
         for bucket in self.buckets:
-            if bucket != EVICTED and (bucket <= seat.priority or not job.priority_class.preemptible):
+            if bucket != EVICTED and bucket <= seat.priority and job.priority_class.preemptible:
                 node.free[bucket] = plus(node.free[bucket], job.on_node)
         seat.evicted = True
 

@@ -11,7 +11,7 @@ from tests.oracle.setting import Setting
 from tests.oracle.submit_check import check
 
 # Defects of the recording system that the oracle can put back, to prove that one explains a recorded answer.
-DEFECTS = frozenset({"27.2", "27.3", "27.5", "27.7", "27.8", "27.14", "auto-index"})
+DEFECTS = frozenset({"27.2", "27.3", "27.5", "27.7", "27.8", "27.12", "27.14", "auto-index"})
 
 
 def decide(values: dict[str, Any], defects: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
@@ -64,6 +64,7 @@ def _add_market(answer: dict[str, Any], decided: PoolRound) -> None:
     """Add prices and values."""
     at, market = decided.at, decided.market
     assert market is not None
+    market.settle({job for job, back in decided.returned.items() if not back})
     answer["spotPrice"] = market.spot_price or 0.0
     lost = decided.outcome.preempted
     kept = [at.problem.by_id[job] for job in decided.outcome.scheduled]

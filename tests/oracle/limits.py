@@ -62,13 +62,14 @@ class Objection:
 def objection(at: Setting, limiters: Limiters, candidate: Candidate, placed: Vector) -> Objection | None:
     """The first limit that a gang hits; its account's allocation already includes it. `placed`: in this pass.
 
-    A gang that is put back is only tested for floating resources.
+    A gang that is put back is only tested for floating resources, and one that can't be preempted not even for these.
     """
     if not candidate.evicted:
         for test in (_round_limit, _rates, _queue_limit):
             if found := test(at, limiters, candidate, placed):
                 return found
-    if not candidate.account.away and _floats_too_much(at, candidate):
+    stays = candidate.evicted and not candidate.jobs[0].priority_class.preemptible
+    if not candidate.account.away and not stays and _floats_too_much(at, candidate):
         return Objection("floating_resource")
     gang = candidate.jobs[0].gang
     if not candidate.evicted and gang is not None and gang.uniformity:

@@ -79,7 +79,8 @@ class Placer:
             return None
         node, priority = self.at.home_node[job.id], self.at.run_priority[job.id]
         bucket = self.at.bucket_of(job, priority)
-        if not node.over_allocated and not within(job.on_node, node.free[bucket]):
+        keeps_room = node.over_allocated or not job.priority_class.preemptible
+        if not keeps_room and not within(job.on_node, node.free[bucket]):
             return None
         self.cluster.bind(node, job, bucket)
         self.evicted = [other for other in self.evicted if other is not job]
@@ -167,7 +168,7 @@ class Placer:
         """Fair-share preemption: the last expected back are the cheapest victims."""
         gathered: dict[str, list[Job]] = {}
         for victim in reversed(self.evicted):
-            if self.at.run_priority[victim.id] > priority:
+            if self.at.run_priority[victim.id] > priority or not victim.priority_class.preemptible:
                 continue
             node = self.at.home_node[victim.id]
             if not self.cluster.may_run(node, job, tolerations, selector):

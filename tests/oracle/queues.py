@@ -148,9 +148,9 @@ class Stream:
         self.head = None
         while self.items:
             job, evicted = self.items[0]
-            if not evicted and self.read >= self.lookback:
-                return
             self.items.pop(0)
+            if not evicted and self.read >= self.lookback:
+                continue
             if not evicted:
                 self.read += 1
                 if self.skip is not None and self.skip(job):

@@ -233,6 +233,8 @@ class PoolRound:
             self.at.charge([job for job in evicted if self.returned[job.id]], -1)
             self.returned.update(dict.fromkeys((job.id for job in evicted), False))
             self.by_priority = True
+            if self.market is not None:
+                self.market.by_priority = self.at.run_priority
             self._pass(evicted, [], second=True)
 
     def _overfull(self) -> bool:

@@ -61,6 +61,9 @@ def problem_of(name: str, row: dict[str, Any]) -> dict[str, Any]:
         numbers[job["queue"]] = number + 1
         job.update(id=f"{job['queue']}{number}", submitted=place)
     factors = row.get("queues", {})
+    if "bids" in row:
+        market = {"enabled": True, "spotPriceCutoff": 0.9, "gangIndicativePricingTimeout": "1s"}
+        config["pools"][0]["experimentalMarketScheduling"] = market
     return {
         "id": name,
         "config": config,
@@ -77,7 +80,16 @@ def problem_of(name: str, row: dict[str, Any]) -> dict[str, Any]:
         "jobs": jobs,
         "rounds": len(row["rounds"]),
         "secondsPerRound": row.get("seconds", 0),
+        "bids": list(bids_of(row)),
+        "resourceUnits": {"default": {"cpu": "1"}},
     }
+
+
+def bids_of(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for queue, bands in row.get("bids", {}).items():
+        for band, bid in enumerate(bands, 1):
+            queued, running = bid if isinstance(bid, list) else (bid, bid)
+            yield {"queue": queue, "pool": "default", "band": band, "queued": queued, "running": running}
 
 
 def node_of(node: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +108,8 @@ def jobs_of(one: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
         request.update({name: overrides.pop(name) for name in ("gpu", "lic") if name in overrides})
         for _ in range(count):
             arrives = {"arrives": number} if number else {}
-            yield {"queue": queue, "priorityClass": "mid200", "request": request, **arrives, **overrides}
+            usual = {"priorityClass": "mid200", "priceBand": 1}
+            yield {"queue": queue, **usual, "request": request, **arrives, **overrides}
 
 
 def named(ranges: str) -> list[str]:
@@ -140,6 +153,17 @@ def together(pools: dict[str, Answer]) -> Answer:
     }
 
 
+def check_market(expected: dict[str, Any], decided: Answer) -> None:
+    if "price" in expected:
+        assert decided["spotPrice"] == expected["price"]
+    for queue, cpu in expected.get("billed", {}).items():
+        assert decided["queues"][queue]["billable"].get("cpu", "0") == str(cpu)
+    if "instead" in expected:
+        figures = decided["queues"].items()
+        paid = {name: one["billablePriceOverride"] for name, one in figures if "billablePriceOverride" in one}
+        assert paid == expected["instead"]
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row_is_decided_as_it_says(name: str) -> None:
     row = ROWS[name]
@@ -152,4 +176,5 @@ def test_a_row_is_decided_as_it_says(name: str) -> None:
         texts[trial.number] |= {trial.job_id(job): decisions.reason_text(index) for index, (job, _) in refused}
     for number, expected in enumerate(row["rounds"]):
         check_round(expected, together(decided[number]), texts[number])
+        check_market(expected, decided[number]["default"])
     assert differences(decided, decide(problem)) == []

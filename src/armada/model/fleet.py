@@ -1,8 +1,11 @@
 """Capacity and who shares it: queues and what they bid, pools' nodes, executors, priority classes, taints."""
 
+import math
 from typing import Final
 
 import msgspec
+
+from armada.model.errors import InvalidRequest
 
 PRICE_BANDS: Final = "ABCDEFGH"
 """The bands that a job can name; band number 1 is A, 0 is a job without one."""
@@ -119,10 +122,19 @@ class ExecutorSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bid(msgspec.Struct, frozen=True):
-    """What a queue offers for a job of one band, by what the job does: wait, or run (and might have to leave)."""
+    """What a queue offers for a job of one band, by what the job does: wait, or run (and might have to leave).
+
+    Raises (when made):
+        InvalidRequest: an amount that is negative or no finite number.
+    """
 
     queued: float = 0.0
     running: float = 0.0
+
+    def __post_init__(self) -> None:
+        for amount in (self.queued, self.running):
+            if not 0 <= amount < math.inf:
+                raise InvalidRequest(f"a bid must be a number of at least 0, found {amount}")
 
 
 NO_BID: Final = Bid()

@@ -1,6 +1,7 @@
 """Eviction: which running jobs go back into the draw, gangs whole.
 
-First pass: all preemptible jobs of queues above their protected share, or only what such a queue holds beyond it.
+First pass: all preemptible jobs of queues above their protected share, or only what such a queue holds beyond it; where
+there is a market, everything.
 Second pass: jobs, guests among them, at exactly a priority of which their node has given out more than it has.
 """
 
@@ -34,6 +35,13 @@ def evict_by_fairness(snapshot: PoolSnapshot, board: Board, due: Floats) -> Rows
         left, offsets = board.books.held.copy(), snapshot.running.offsets
         mark_excess(board.jobs, board.shapes, board.books, offsets, protected, kept, left, can_evict, marked)
     _evict(board, can_evict, marked)
+    return np.flatnonzero(marked).astype(np.int32)
+
+
+def evict_everything(snapshot: PoolSnapshot, board: Board) -> Rows:
+    """Evict every running job of the pool, as a market does; return the jobs in the order of the snapshot."""
+    marked = np.asarray(evictable(snapshot, board.jobs) & (board.jobs.node >= 0), np.uint8)
+    evict(board.jobs, board.shapes, board.nodes, board.books, marked)
     return np.flatnonzero(marked).astype(np.int32)
 
 

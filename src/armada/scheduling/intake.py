@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from armada.model.policy import OPTIMISER_RESERVE_MS, PoolPolicy, SchedulingPolicy
 from armada.model.resources import fraction_of
 from armada.scheduling.kernels.columns.rows import add_by_node, renumber, translate
+from armada.scheduling.market.columns import Ground, Offers, with_market
 from armada.scheduling.matching import PlacementRule, Verdicts, label_keys, match
 from armada.scheduling.snapshot import (
     AWAY,
@@ -63,11 +64,12 @@ def build_snapshot(  # noqa: PLR0913 - one argument a table or number that its o
     global_tokens: float = UNLIMITED,
     preemption_tokens: float | None = None,
     optimiser: OptimiserTurn | None = None,
+    offers: Offers | None = None,
 ) -> PoolSnapshot:
     """Return the snapshot of one pool's round. What it got of queued jobs it may keep: the caller leaves it as it is.
 
     `preemption_tokens` None means that fair-share preemption has no rate limit. `optimiser` has an effect in pools
-    that have a fairness optimiser.
+    that have a fairness optimiser. `offers` are needed where the pool has a market.
     """
     lines = _lines(queues, queued, running)
     nodes, node_row, overfull = _nodes(fleet, shapes, running)
@@ -78,7 +80,7 @@ def build_snapshot(  # noqa: PLR0913 - one argument a table or number that its o
     labels = _labels_in_use(gangs, queued_columns.gang)
     verdicts, rule_place = _verdicts(_Question(terms.pool, labels, overfull), fleet, shapes, used)
     shape_columns = _shapes(shapes, used, verdicts, rule_place)
-    return PoolSnapshot(
+    snapshot = PoolSnapshot(
         rules=terms.rules(
             _priorities(running_columns, shape_columns, terms.class_priority),
             global_tokens,
@@ -97,6 +99,11 @@ def build_snapshot(  # noqa: PLR0913 - one argument a table or number that its o
         gangs=_gangs(fleet, gangs, labels, verdicts),
         optimiser=_optimiser(terms, optimiser, np.concatenate((running_columns.row, queued_columns.row))),
     )
+    if terms.pool.market is None:
+        return snapshot
+    if offers is None:
+        raise ValueError(f"pool {pool} has a market, which needs offers")
+    return with_market(snapshot, policy, terms.pool, Ground(fleet, node_row >= 0, overfull), offers)
 
 
 class _Terms:

@@ -13,6 +13,7 @@ import numpy as np
 
 from armada.scheduling.kernels.draw import number_expected
 from armada.scheduling.kernels.jobs import Jobs
+from armada.scheduling.kernels.market.turns import Market
 from armada.scheduling.kernels.streams import Streams
 from armada.scheduling.placement import Board
 from armada.scheduling.snapshot import PoolSnapshot, Rows
@@ -77,9 +78,12 @@ def open_streams(snapshot: PoolSnapshot, jobs: Jobs, evicted: Rows, *, second_pa
     )
 
 
-def expected_order(snapshot: PoolSnapshot, board: Board, evicted: Rows, *, second_pass: bool) -> Rows:
-    """Return the evicted jobs in the order in which they would return if everything fitted."""
+def expected_order(snapshot: PoolSnapshot, board: Board, evicted: Rows, market: Market, *, second_pass: bool) -> Rows:
+    """Return the evicted jobs in the order in which they would return if everything fitted.
+
+    `market` is a pass over them where the pool has a market.
+    """
     job_at = np.zeros(len(evicted), np.int32)
     streams = open_streams(snapshot, board.jobs, evicted, second_pass=second_pass)
-    number_expected(board.jobs, board.shapes, board.books, streams, job_at)
+    number_expected(board.jobs, board.shapes, board.books, streams, market, job_at)
     return job_at

@@ -20,7 +20,16 @@ from armada.scheduling.kernels.nodes.holding import Holds, hold
 from armada.scheduling.kernels.nodes.index import CHUNK
 from armada.scheduling.kernels.nodes.room import Nodes
 from armada.scheduling.kernels.victims import Victims, link
-from armada.scheduling.snapshot import AWAY, CROSS_POOL, Amounts, Flags, Floats, PoolSnapshot, Rows
+from armada.scheduling.snapshot import (
+    AWAY,
+    CROSS_POOL,
+    Amounts,
+    Flags,
+    Floats,
+    MarketColumns,
+    PoolSnapshot,
+    Rows,
+)
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +49,34 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
 USUAL: Final = Tuning()
 
 
+class Trade(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """Every job of the round (running ones first) as the market sees it [X], and the `market` itself.
+
+    `bid` is what it counts as bidding. `runs` and `leased` say if it ran when the round began, and since
+    when. `rank` puts each queue's jobs in market order, apart from their ages.
+    """
+
+    market: MarketColumns
+    bid: Floats
+    band: Flags
+    runs: Flags
+    leased: Amounts
+    rank: Amounts
+
+    def reordered(self, rows: NDArray[np.int64]) -> "Trade":
+        """Return the same of other rows."""
+        return msgspec.structs.replace(
+            self,
+            bid=self.bid[rows],
+            band=self.band[rows],
+            runs=self.runs[rows],
+            leased=self.leased[rows],
+            rank=self.rank[rows],
+        )
+
+
 class Board(NamedTuple):
-    """The state of a round: what kernels read and write."""
+    """The state of a round: what kernels read and write. `trade` is set where the pool has a market."""
 
     jobs: Jobs
     shapes: Shapes
@@ -49,6 +84,7 @@ class Board(NamedTuple):
     gangs: Gangs
     books: Books
     holds: Holds
+    trade: Trade | None
 
 
 def lay_out(snapshot: PoolSnapshot, tuning: Tuning = USUAL) -> Board:
@@ -58,7 +94,7 @@ def lay_out(snapshot: PoolSnapshot, tuning: Tuning = USUAL) -> Board:
     nodes = lay_out_nodes(snapshot, shapes)
     bind_running(jobs, shapes, nodes)
     books = open_books(snapshot, jobs, shapes)
-    return Board(jobs, shapes, nodes, lay_out_gangs(snapshot), books, _holds(snapshot, [], []))
+    return Board(jobs, shapes, nodes, lay_out_gangs(snapshot), books, _holds(snapshot, [], []), None)
 
 
 def lay_out_jobs(snapshot: PoolSnapshot) -> Jobs:
@@ -295,8 +331,9 @@ def _first_gang(snapshot: PoolSnapshot, queue: int) -> NDArray[np.int64]:
 
 
 def line_up_victims(board: Board, job_at: Rows, tuning: Tuning = USUAL) -> Victims:
-    """Return the evicted jobs, given in the order in which they are expected to return."""
-    jobs = board.jobs
+    """Return the evicted jobs that can be preempted, given all in the order in which they are expected to return."""
+    jobs, shapes = board.jobs, board.shapes
+    job_at = job_at[shapes.preemptible[shapes.class_row[jobs.shape[job_at]]] > 0]
     count, node_count, width = len(job_at), board.nodes.free.shape[1], board.nodes.free.shape[2]
     node = jobs.node[job_at]
     offsets = np.zeros(node_count + 1, np.int32)

@@ -6,15 +6,15 @@ the evicted again, and let the fairness optimiser add to it; (7) compare with th
 """
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Final, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from armada.model.fleet import Node, Queue
+from armada.model.fleet import BidTable, Node, Queue
 from armada.model.jobs import JobShape
-from armada.model.policy import OptimiserPolicy, PoolPolicy, SchedulingPolicy
+from armada.model.policy import MarketPolicy, OptimiserPolicy, PoolPolicy, PricedGang, SchedulingPolicy
 from armada.scheduling.decisions import (
     Decisions,
     HeldRoom,
@@ -27,6 +27,7 @@ from armada.scheduling.decisions import (
 from armada.scheduling.eviction import (
     evict_again,
     evict_by_fairness,
+    evict_everything,
     evict_oversubscribed,
     highest_first,
     is_oversubscribed,
@@ -38,6 +39,12 @@ from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.columns.rows import keep, merge, take
 from armada.scheduling.kernels.draw import draw
 from armada.scheduling.kernels.jobs import Jobs, sort_out
+from armada.scheduling.kernels.market.turns import Market
+from armada.scheduling.market.bidding import open_trade
+from armada.scheduling.market.columns import Offers
+from armada.scheduling.market.figures import market_figures, no_figures
+from armada.scheduling.market.order import line_up
+from armada.scheduling.market.pricing import price_gangs
 from armada.scheduling.optimising.improving import improve
 from armada.scheduling.ordering import expected_order, open_streams, tie_order
 from armada.scheduling.placement import USUAL, Board, Tuning, hold_room, lay_out, line_up_victims, placing_for
@@ -55,6 +62,14 @@ from armada.scheduling.tables import (
 
 REPAIRS: Final = 4
 """After so many attempts whoever still sits on an overfull node at that priority has to go."""
+
+
+class Pass(Enum):
+    """Which draw: evicted and queued jobs; those of overfull nodes; the same again, higher priorities first."""
+
+    FIRST = 1
+    SECOND = 2
+    REPAIR = 3
 
 
 class _Course(NamedTuple):
@@ -86,6 +101,7 @@ def schedule(
     course = _Course(seed, tuning, Watch(snapshot, clock, stops))
     board = lay_out(snapshot, tuning)
     board.books.tie[:] = tie_order(snapshot, seed)
+    board = board._replace(trade=open_trade(snapshot, board.jobs))
     # 1. shares
     shares = work_out_shares(snapshot, board.jobs, board.shapes, board.books)
     try:
@@ -99,21 +115,27 @@ def _decide(snapshot: PoolSnapshot, board: Board, shares: Shares, course: _Cours
     ended = codes.COMPLETED
     urgent = np.zeros(0, np.int64)
     evicted = again = np.zeros(0, np.int32)
+    figures = no_figures(snapshot) if board.trade is not None else None
     due = due_shares(snapshot, shares)
-    board = board._replace(holds=hold_room(snapshot, board, due))
+    if board.trade is None:
+        board = board._replace(holds=hold_room(snapshot, board, due))
     optimised, yielded = None, np.zeros(len(board.jobs.node), np.uint8)
     if len(snapshot.nodes.ids):
         # 2. evict
-        if snapshot.rules.fairshare_preemption:
+        if board.trade is not None:
+            evicted = evict_everything(snapshot, board)
+        elif snapshot.rules.fairshare_preemption:
             evicted = evict_by_fairness(snapshot, board, due)
         # 3. order, 4. place gang by gang
-        ended = _draw(snapshot, board, evicted, course, second_pass=False)
+        ended, turns = _draw(snapshot, board, evicted, course, Pass.FIRST)
         urgent = _placed_by_urgency(board.jobs)
         # 5. evict where nodes gave out too much, 6. place the evicted again
         again = _second_pass(snapshot, board, course)
         lose_siblings(snapshot, board)
         if snapshot.optimiser is not None:
             optimised, yielded = improve(snapshot, board, shares, snapshot.optimiser, course.watch.may_optimise)
+        if board.trade is not None:
+            figures = market_figures(snapshot, board, board.trade, turns, price_gangs(board, board.trade))
     course.watch.check()
     # 7. compare, 8. explain
     leases, refusals = _sorted_out(snapshot, board.jobs)
@@ -131,6 +153,7 @@ def _decide(snapshot: PoolSnapshot, board: Board, shares: Shares, course: _Cours
         optimised=optimised,
         indicative_shares=indicative_shares(snapshot, board.books, shares),
         stops=tuple(course.watch.stops),
+        market=figures,
     )
 
 
@@ -152,6 +175,7 @@ def _undecided(snapshot: PoolSnapshot, shares: Shares, course: _Course) -> Decis
         held=_held(snapshot, board),
         indicative_shares=indicative_shares(snapshot, board.books, shares),
         stops=tuple(course.watch.stops),
+        market=no_figures(snapshot) if snapshot.market is not None else None,
     )
 
 
@@ -194,12 +218,12 @@ def _second_pass(snapshot: PoolSnapshot, board: Board, course: _Course) -> Rows:
     evicted = first = evict_oversubscribed(board)
     if not len(evicted):
         return first
-    _draw(snapshot, board, evicted, course, second_pass=True)
+    _draw(snapshot, board, evicted, course, Pass.SECOND)
     if not is_oversubscribed(board):
         return first
     evict_again(board, evicted)
     for _ in range(REPAIRS):
-        _draw(snapshot, board, highest_first(board.jobs, evicted), course, second_pass=True)
+        _draw(snapshot, board, highest_first(board.jobs, evicted), course, Pass.REPAIR)
         evicted = evict_oversubscribed(board, spares_overfull=True)
         if not len(evicted):
             return first
@@ -207,25 +231,30 @@ def _second_pass(snapshot: PoolSnapshot, board: Board, course: _Course) -> Rows:
     return first
 
 
-def _draw(snapshot: PoolSnapshot, board: Board, evicted: Rows, course: _Course, *, second_pass: bool) -> int:
-    """Run one pass; what was evicted and did not return has lost its place after it. Return what ended the pass.
+def _draw(snapshot: PoolSnapshot, board: Board, evicted: Rows, course: _Course, which: Pass) -> tuple[int, Market]:
+    """Run one pass; what was evicted and did not return has lost its place after it.
 
-    Raises OutOfTime.
+    `evicted` come queue by queue in serving order; a market has an order of its own. Return what ended the pass, and
+    its turns where there is a market. Raises OutOfTime.
     """
-    jobs, shapes, nodes, gangs, books, holds = board
-    victims = line_up_victims(board, expected_order(snapshot, board, evicted, second_pass=second_pass), course.tuning)
-    streams = open_streams(snapshot, jobs, evicted, second_pass=second_pass)
+    jobs, shapes, nodes, gangs, books, holds, _ = board
+    is_first, by_priority = which is Pass.FIRST, which is Pass.REPAIR
+    returning = line_up(board, evicted, queued=False, by_priority=by_priority)
+    expected = expected_order(snapshot, board, evicted, returning, second_pass=not is_first)
+    victims = line_up_victims(board, expected, course.tuning)
+    streams = open_streams(snapshot, jobs, evicted, second_pass=not is_first)
+    market = line_up(board, evicted, queued=is_first, by_priority=by_priority)
     placing = placing_for(snapshot, len(jobs.node), len(evicted))
     floating = np.array(snapshot.rules.floating, np.uint8)
-    pace = course.watch.start_pass(only_back=second_pass)
-    while draw(jobs, shapes, nodes, gangs, victims, books, streams, placing, holds, floating, pace):
+    pace = course.watch.start_pass(only_back=not is_first)
+    while draw(jobs, shapes, nodes, gangs, victims, books, streams, market, placing, holds, floating, pace):
         course.watch.look(pace)
     course.watch.end_pass(pace)
     back = jobs.state[evicted] == codes.RUNS
-    if second_pass:
+    if not is_first:
         jobs.method[evicted[back]] = codes.RESCHEDULED
     jobs.state[evicted[~back]] = codes.LOST
-    return int(pace.ended[0])
+    return int(pace.ended[0]), market
 
 
 def _sorted_out(snapshot: PoolSnapshot, jobs: Jobs) -> tuple[Leases, Refusals]:
@@ -300,7 +329,11 @@ def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64], 
 
 def warm_up() -> None:
     """Compile every kernel, or load it from the cache: tiny rounds call all but those that keep the ledger's rows."""
-    for policy in (SchedulingPolicy(), SchedulingPolicy(excess_margin=0.0)):
+    optimiser = OptimiserPolicy(timeout_ms=1, max_jobs_per_round=1)
+    gang = PricedGang(name="one", size=1, priority_class="armada-preemptible", requests={"cpu": "1"})
+    market = MarketPolicy(pricing_timeout_ms=1, priced_gangs=(gang,))
+    pools = PoolPolicy(name="default", optimiser=optimiser), PoolPolicy(name="default", market=market)
+    for policy in (SchedulingPolicy(excess_margin=0.0), *(SchedulingPolicy(pools=(pool,)) for pool in pools)):
         schedule(_tiny_pool(policy))
     rows = np.zeros(1, np.int32)
     take(rows, rows, rows.copy())
@@ -309,8 +342,6 @@ def warm_up() -> None:
 
 
 def _tiny_pool(policy: SchedulingPolicy) -> PoolSnapshot:
-    optimiser = OptimiserPolicy(timeout_ms=1, max_jobs_per_round=1)
-    policy = msgspec.structs.replace(policy, pools=(PoolPolicy(name="default", optimiser=optimiser),))
     shapes = ShapeTable(policy)
     shapes.extend([JobShape(requests=(("cpu", "1"),), priority_class="armada-preemptible")])
     node = Node(node_id="n", name="n", executor_id="e", pool="default", total={"cpu": "2"})
@@ -336,4 +367,5 @@ def _tiny_pool(policy: SchedulingPolicy) -> PoolSnapshot:
         ),
         gangs=GangRows(cardinality=rows, label=rows - 1),
         optimiser=OptimiserTurn(now_ms=0, submitted=amounts),
+        offers=Offers(bids=BidTable(), band=np.zeros(1, np.uint8), submitted=amounts),
     )

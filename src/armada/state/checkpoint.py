@@ -323,7 +323,7 @@ def _restore_jobs(fold: Fold, content: Content) -> None:
         for shape, kind in zip(shape_numbers, content.kinds, strict=True)
     ]
     _restore_values(jobs.kinds, kinds, columns["kind"])
-    jobs.restore_restrictions()
+    jobs.restore_marked_kinds()
     for shape, users in zip(shape_numbers, np.bincount(columns["kind"], minlength=len(kinds)).tolist(), strict=True):
         jobs.shapes.hold_number(shape, users)
     gang_keys = [(gang.queue, gang.spec.id) for gang in content.gangs]

@@ -17,6 +17,7 @@ from armada.model.policy import SchedulingPolicy
 from armada.model.resources import Vector
 from armada.scheduling.intake import build_snapshot
 from armada.scheduling.kernels.columns.rows import take
+from armada.scheduling.market.columns import Offers
 from armada.scheduling.snapshot import AWAY, ELSEWHERE, FOREIGN, HOME, UNLIMITED, PoolSnapshot
 from armada.scheduling.tables import (
     FleetTable,
@@ -109,6 +110,7 @@ class PoolReader:
             global_tokens=circumstances.global_tokens,
             preemption_tokens=circumstances.preemption_tokens,
             optimiser=self._optimiser(circumstances.now_ms) if circumstances.optimises else None,
+            offers=self._offers(pool, circumstances.bids),
         )
 
     def _optimiser(self, now_ms: int) -> OptimiserTurn:
@@ -247,6 +249,20 @@ class PoolReader:
             places[NONE] = NONE
             self._node_places_of[pool] = (nodes.version, fleet, places)
         return places
+
+    def _offers(self, pool: str, bids: BidTable | None) -> Offers | None:
+        """Return what queues bid for their jobs, where the pool has a market."""
+        own = self._policy.pool(pool)
+        if own is None or own.market is None:
+            return None
+        jobs = self._fold.jobs
+        band_of_kind = np.zeros(jobs.kinds.high + 1, np.uint8)
+        band_of_kind[list(jobs.banded_kinds)] = list(jobs.banded_kinds.values())
+        return Offers(
+            bids=bids if bids is not None else BidTable(),
+            band=band_of_kind[jobs.column("kind")],
+            submitted=jobs.column("sequence"),
+        )
 
     def _gangs(self) -> GangRows:
         gangs = self._fold.jobs.gangs

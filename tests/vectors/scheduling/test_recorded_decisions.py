@@ -42,8 +42,9 @@ FAMILIES = (
     "pods",
     "switches",
     "optimiser",
+    "market",
 )
-ROWS = "ADEFGHIJL"
+ROWS = "ADEFGHIJKL"
 """First letters of the hand-made rows that are decided here."""
 
 
@@ -57,6 +58,14 @@ def deviations() -> dict[str, frozenset[str]]:
         for case in entry["cases"]:
             found[case] = found.get(case, frozenset()) | {defect}
     return found
+
+
+@cache
+def unrepeatable() -> frozenset[str]:
+    """Cases that the recording system itself would decide otherwise another time."""
+    listed = tomllib.loads((Path(__file__).parent / "deviations.toml").read_text(encoding="utf-8"))
+    assert listed["unrepeatable"]["reason"].strip()
+    return frozenset(listed["unrepeatable"]["cases"])
 
 
 def recorded(family: str) -> Iterator[bytes]:
@@ -76,10 +85,12 @@ def wrong(line: bytes) -> list[str]:
     ours = answers(read_problem(line, case["id"]))
     found = differences(ours, case["expected"])
     defects = deviations().get(case["id"])
-    if defects is None:
+    if defects is None and case["id"] not in unrepeatable():
         return found
     if not found:
         return [f"{case['id']} is listed as a deviation, but it is equal"]
+    if defects is None:
+        return [f"{one} (ours against the oracle)" for one in differences(ours, decide(case))]
     unexplained = differences(decide(case, defects), case["expected"])
     return [
         *(f"{one} (the oracle with {sorted(defects)} put back, against the recorded answer)" for one in unexplained),
@@ -102,7 +113,7 @@ def test_rows_are_decided_as_recorded() -> None:
 
 
 def test_listed_deviations_exist() -> None:
-    names = set(recorded_rows())
-    for family in {case.rsplit("-", 1)[0] for case in deviations() if "-" in case}:
+    names, listed = set(recorded_rows()), set(deviations()) | unrepeatable()
+    for family in {case.rsplit("-", 1)[0] for case in listed if "-" in case}:
         names |= {json.loads(line)["id"] for line in recorded(family)}
-    assert set(deviations()) <= names
+    assert listed <= names

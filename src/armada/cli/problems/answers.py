@@ -7,7 +7,15 @@ from armada.cli.problems.reading import ReadProblem
 from armada.cli.problems.trial import rounds
 from armada.model.policy import SchedulingPolicy
 from armada.model.resources import ResourceKinds
-from armada.scheduling.decisions import Decisions, Method, PreemptionKind, QueueFigures, Reason
+from armada.scheduling.decisions import (
+    Decisions,
+    IndicativePrice,
+    Method,
+    PreemptionKind,
+    QueueFigures,
+    QueueMarket,
+    Reason,
+)
 
 Answer = dict[str, Any]
 """One pool's answer in one round, or by pool, as JSON-like values."""
@@ -73,14 +81,37 @@ def answer(decisions: Decisions, policy: SchedulingPolicy, job_id: Callable[[int
         if lost.for_row >= 0:
             preempted[job_id(lost.row)]["for"] = job_id(lost.for_row)
     waiting = {job_id(row): WAITING[reason] for row, reason in decisions.each_refusal()}
-    return {
+    queues = {figures.name: _figures(figures, kinds) for figures in decisions.queues}
+    found: Answer = {
         "scheduled": dict(sorted(scheduled.items())),
         "preempted": dict(sorted(preempted.items())),
         "waiting": dict(sorted(waiting.items())),
-        "queues": {figures.name: _figures(figures, kinds) for figures in decisions.queues},
+        "queues": queues,
         "total": kinds.quantities(decisions.snapshot.rules.total),
         "termination": decisions.termination.name.lower(),
     }
+    if decisions.market is not None:
+        found["spotPrice"] = decisions.market.spot_price
+        if decisions.market.indicative_prices:
+            found["indicativePrices"] = {one.name: _price(one) for one in decisions.market.indicative_prices}
+        for one in decisions.market.queues:
+            queues[one.name].update(_market_figures(one, kinds))
+    return found
+
+
+def _market_figures(figures: QueueMarket, kinds: ResourceKinds) -> Answer:
+    found: Answer = {
+        "billable": kinds.quantities(figures.billable),
+        "idealisedValue": figures.idealised_value,
+        "realisedValue": figures.realised_value,
+    }
+    if figures.price_override is not None:
+        found["billablePriceOverride"] = figures.price_override
+    return found
+
+
+def _price(one: IndicativePrice) -> Any:
+    return one.price if one.schedulable else one.reason
 
 
 def _figures(figures: QueueFigures, kinds: ResourceKinds) -> Answer:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from armada.cli.problems.reading import (
+    BidSpec,
     ClassLimitSpec,
     ExecutorSpec,
     FinishedSpec,
@@ -32,7 +33,7 @@ from armada.model.events import (
     RunSucceeded,
 )
 from armada.model.events import Failure as RunFailure
-from armada.model.fleet import ClassLimit, ExecutorSettings, Node, Queue, Taint
+from armada.model.fleet import Bid, BidTable, ClassLimit, ExecutorSettings, Node, PoolBids, Queue, Taint
 from armada.model.jobs import GangSpec, JobShape, JobTemplate, NewJob, SelectorRequirement, Toleration
 from armada.model.policy import SchedulingPolicy
 
@@ -196,6 +197,21 @@ def lease(
 def _run_id(job_id: str) -> str:
     """Return the id of a job's only run: a problem's jobs run once."""
     return f"{job_id}/run"
+
+
+def bid_table(bids: Iterable[BidSpec], resource_units: dict[str, dict[str, str]]) -> BidTable:
+    """Return all bids of a problem; band 0 is what is bid for jobs without a band."""
+    bands: dict[str, dict[str, dict[int, Bid]]] = {}
+    for one in bids:
+        bands.setdefault(one.queue, {}).setdefault(one.pool, {})[one.band] = Bid(one.queued, one.running)
+    queues = {
+        queue: {
+            pool: PoolBids({band: bid for band, bid in own.items() if band}, own.get(0, Bid()))
+            for pool, own in pools.items()
+        }
+        for queue, pools in bands.items()
+    }
+    return BidTable(queues=queues, resource_units=resource_units)
 
 
 def success(job_id: str, at_ms: int) -> Iterator[Event]:

@@ -18,6 +18,7 @@ import msgspec
 
 from armada.model.configuration import scheduling_policy
 from armada.model.errors import InvalidRequest
+from armada.model.fleet import PRICE_BANDS, Bid
 from armada.model.policy import SchedulingPolicy
 from armada.model.resources import parse_quantity
 
@@ -292,21 +293,39 @@ def _check(problem: Problem, policy: SchedulingPolicy) -> None:
             _check_quantities(f"node {node.id}: total", node.total)
             for amounts in node.unallocatable.values():
                 _check_quantities(f"node {node.id}: unallocatable", amounts)
-    classes = {kind.name: None for kind in policy.priority_classes}
+    classes = tuple(kind.name for kind in policy.priority_classes)
     queues = {queue.name: None for queue in problem.queues}
     for job in problem.jobs:
         if job.queue not in queues:
             raise InvalidRequest(f"job {job.id}: queue {job.queue!r} is not among the problem's queues")
-        if job.priority_class and job.priority_class not in classes:
-            known = ", ".join(classes)
-            raise InvalidRequest(
-                f"job {job.id}: priorityClass {job.priority_class!r} is not configured; there is {known}"
-            )
-        if job.gang is not None and job.gang.cardinality < 1:
-            raise InvalidRequest(f"job {job.id}: gang.cardinality must be at least 1")
-        if job.run is not None and job.arrives:
-            raise InvalidRequest(f"job {job.id}: a job that runs already can't arrive later; leave out run or arrives")
-        _check_quantities(f"job {job.id}: request", job.request)
+        _check_job(job, classes)
+    _check_bids(problem)
+
+
+def _check_job(job: JobSpecText, classes: tuple[str, ...]) -> None:
+    if job.priority_class and job.priority_class not in classes:
+        known = ", ".join(classes)
+        raise InvalidRequest(f"job {job.id}: priorityClass {job.priority_class!r} is not configured; there is {known}")
+    if job.gang is not None and job.gang.cardinality < 1:
+        raise InvalidRequest(f"job {job.id}: gang.cardinality must be at least 1")
+    if job.run is not None and job.arrives:
+        raise InvalidRequest(f"job {job.id}: a job that runs already can't arrive later; leave out run or arrives")
+    if not 0 <= job.price_band <= len(PRICE_BANDS):
+        raise InvalidRequest(f"job {job.id}: priceBand must be 1 (A) to {len(PRICE_BANDS)}, or 0 for none")
+    _check_quantities(f"job {job.id}: request", job.request)
+
+
+def _check_bids(problem: Problem) -> None:
+    for one in problem.bids:
+        place = f"bid of queue {one.queue} in pool {one.pool}"
+        if not 0 <= one.band <= len(PRICE_BANDS):
+            raise InvalidRequest(f"{place}: band must be 1 (A) to {len(PRICE_BANDS)}, or 0 for jobs without a band")
+        try:
+            Bid(one.queued, one.running)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{place}: {error}") from error
+    for pool, amounts in problem.resource_units.items():
+        _check_quantities(f"resourceUnits of pool {pool}", {**amounts})
 
 
 def _check_names(key: str, names: list[str]) -> None:
@@ -334,7 +353,6 @@ def not_followed(read: ReadProblem) -> list[str]:
     for pool in read.policy.pools:
         for key, asked in (
             ("awayPools", pool.away_pools),
-            ("experimentalMarketScheduling", pool.market),
             ("experimentalRunReconciliation", pool.reconciliation),
         ):
             if asked:

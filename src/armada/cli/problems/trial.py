@@ -55,6 +55,7 @@ class Trial:
         self._templates = facts.Templates(self.policy)
         self._still_to_come = sorted(self.problem.jobs, key=lambda job: (-job.arrives, -job.submitted, job.id))
         self._class_priorities = {kind.name: kind.priority for kind in self.policy.priority_classes}
+        self._bids = facts.bid_table(self.problem.bids, self.problem.resource_units)
         self._leaving: dict[int, list[JobSpecText]] = {}
         for job in self.problem.jobs:
             if job.leaves is not None:
@@ -95,6 +96,7 @@ class Trial:
             preemption_tokens=None if preemptions is None else preemptions.tokens,
             now_ms=self.now_ms,
             optimises=self._optimises(pool),
+            bids=self._bids,
         )
         self._as_of = self.ledger.next_sequence
         return self.ledger.pool_snapshot(pool, circumstances)

@@ -7,6 +7,7 @@ from armada.scheduling.kernels.books import Books, enter, exceeds, note_turn
 from armada.scheduling.kernels.compiled import kernel, part, woven
 from armada.scheduling.kernels.gangs import GAVE_WAY, Placing, place_gang
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
+from armada.scheduling.kernels.market.turns import Market, log_turn, open_market, take_turn
 from armada.scheduling.kernels.nodes.holding import Holds, shift
 from armada.scheduling.kernels.nodes.room import Nodes
 from armada.scheduling.kernels.streams import Streams, advance, first_member, heapify, open_streams
@@ -32,13 +33,16 @@ class Pace(NamedTuple):
 
 
 @kernel
-def number_expected(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, job_at: Rows) -> None:
+def number_expected(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, market: Market, job_at: Rows) -> None:
     """Number the evicted jobs in the order in which they would return if everything fitted, into `job_at` [E].
 
     The accounts are used on the way and left as they were.
     """
     place = 0
-    open_streams(jobs, shapes, books, streams, True)
+    if market.is_open:
+        open_market(jobs, shapes, books, streams, market, True)
+    else:
+        open_streams(jobs, shapes, books, streams, True)
     while streams.heap_size[0] > 0:
         queue = streams.heap[0]
         job = first_member(streams, queue)
@@ -47,7 +51,10 @@ def number_expected(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, 
             place += 1
             enter(books, queue, shapes.class_row[jobs.shape[job]], shapes.request[jobs.shape[job]], 1)
             job = streams.next_member[job]
-        advance(jobs, shapes, books, streams, True)
+        if market.is_open:
+            take_turn(jobs, shapes, books, streams, market, True)
+        else:
+            advance(jobs, shapes, books, streams, True)
     for index in range(place):
         job = job_at[index]
         enter(books, jobs.queue[job], shapes.class_row[jobs.shape[job]], shapes.request[jobs.shape[job]], -1)
@@ -157,7 +164,8 @@ def serve(
         reason = constraint(books, queue, class_row, members)
         if reason in (codes.NOT_CONSIDERED, codes.QUEUE_LIMIT):
             reason = lateness(pace, queue, reason)
-    limited = reason == codes.NOT_CONSIDERED and not streams.guest[queue]
+    stays = not is_new and not shapes.preemptible[class_row]
+    limited = reason == codes.NOT_CONSIDERED and not streams.guest[queue] and not stays
     if limited and exceeds_floating(books, floating, streams.head_request[queue]):
         reason = codes.FLOATING_EXCEEDED
     if reason == codes.NOT_CONSIDERED:
@@ -187,6 +195,7 @@ def draw(
     victims: Victims,
     books: Books,
     streams: Streams,
+    market: Market,
     placing: Placing,
     holds: Holds,
     floating: Flags,
@@ -195,7 +204,10 @@ def draw(
     """Serve the queues for one slice; say whether one of them has a gang left. `pace` says what ended new jobs."""
     only_back = pace.only_back[0] == 1
     if not pace.is_open[0]:
-        open_streams(jobs, shapes, books, streams, only_back)
+        if market.is_open:
+            open_market(jobs, shapes, books, streams, market, only_back)
+        else:
+            open_streams(jobs, shapes, books, streams, only_back)
         pace.is_open[0] = 1
     while streams.heap_size[0] > 0 and pace.served[0] < pace.size[0]:
         if books.preemption_tokens[0] < 1.0 and not streams.back_goes_first[0]:
@@ -214,6 +226,11 @@ def draw(
             only_back, pace.ended[0] = True, codes.SOFT_TIMEOUT
         elif reason in (codes.QUEUE_CORDONED, codes.QUEUE_RATE, codes.QUEUE_NEW_JOB_TIME):
             streams.only_back[queue] = 1
-        advance(jobs, shapes, books, streams, only_back)
+        if market.is_open:
+            if reason == codes.NOT_CONSIDERED:
+                log_turn(jobs, streams, market, queue)
+            take_turn(jobs, shapes, books, streams, market, only_back)
+        else:
+            advance(jobs, shapes, books, streams, only_back)
     pace.only_back[0] = only_back
     return bool(streams.heap_size[0] > 0)

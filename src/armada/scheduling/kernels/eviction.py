@@ -96,20 +96,16 @@ def mark_gangs(jobs: Jobs, can_evict: Flags, in_gang: Flags, marked: Flags) -> N
 
 @kernel
 def evict(jobs: Jobs, shapes: Shapes, nodes: Nodes, books: Books, marked: Flags) -> None:
-    """Evict the marked jobs: their room is free again in every bucket but the lowest."""
-    highest = nodes.free.shape[0] - 1
+    """Evict the marked jobs: their room is free again in every bucket but the lowest.
+
+    What can't be preempted keeps its room: it takes part only to have its turn.
+    """
     for job in range(jobs.node.shape[0]):
         if not marked[job]:
             continue
         shape = jobs.shape[job]
         class_row = shapes.class_row[shape]
         jobs.state[job] = codes.EVICTED
-        change(
-            nodes,
-            jobs.node[job],
-            shapes.wanted[shape],
-            1,
-            1,
-            jobs.bucket[job] if shapes.preemptible[class_row] else highest,
-        )
+        if shapes.preemptible[class_row]:
+            change(nodes, jobs.node[job], shapes.wanted[shape], 1, 1, jobs.bucket[job])
         enter(books, jobs.queue[job], class_row, shapes.request[shape], -1)

@@ -57,9 +57,10 @@ def undo(jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, placing: Pl
             change(nodes, node, shapes.wanted[shape], 1, 0, top)
             jobs.node[job] = -1
         elif step == RETURNED:
-            change(nodes, node, shapes.wanted[shape], 1, 1, top)
             jobs.state[job] = codes.EVICTED
-            relink(victims, victims.place_of[job])
+            if shapes.preemptible[shapes.class_row[shape]]:
+                change(nodes, node, shapes.wanted[shape], 1, 1, top)
+                relink(victims, victims.place_of[job])
         else:
             change(nodes, node, shapes.wanted[shape], -1, 0, 0)
             jobs.state[job] = codes.EVICTED
@@ -204,14 +205,17 @@ def place_new(
 
 @part
 def put_back(jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, placing: Placing, job: int) -> bool:
-    """Put an evicted job back onto its node, if it still fits there at its bucket."""
+    """Put an evicted job back onto its node, if it still fits there at its bucket.
+
+    What can't be preempted has kept its room.
+    """
     shape, node, bucket = jobs.shape[job], jobs.node[job], jobs.bucket[job]
-    if not nodes.overfull[node] and not fits(nodes.free, bucket, node, shapes.wanted[shape]):
-        return False
-    top = bucket if shapes.preemptible[shapes.class_row[shape]] else nodes.free.shape[0] - 1
-    change(nodes, node, shapes.wanted[shape], -1, 1, top)
+    if shapes.preemptible[shapes.class_row[shape]]:
+        if not nodes.overfull[node] and not fits(nodes.free, bucket, node, shapes.wanted[shape]):
+            return False
+        change(nodes, node, shapes.wanted[shape], -1, 1, bucket)
+        unlink(victims, victims.place_of[job])
     jobs.state[job] = codes.RUNS
-    unlink(victims, victims.place_of[job])
     note(placing, RETURNED, job)
     return True
 

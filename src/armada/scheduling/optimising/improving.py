@@ -38,7 +38,7 @@ def improve(
 
     `may_go_on` is asked before every stretch of work; where it says no the optimiser ends, with whole deals.
     """
-    jobs, shapes, nodes, gangs, books, holds = board
+    jobs, shapes, nodes, gangs, books, holds, _ = board
     _send_back(board)
     streams = _streams(snapshot, board, _waiting_of_poor(snapshot, board, shares))
     offers, candidates = _offers(snapshot, board, shares, terms)

@@ -122,6 +122,8 @@ class Jobs(Table):
         self.origins: Interner[JobOrigin] = Interner()
         self.gangs = Gangs()
         self.restricted_kinds: dict[int, tuple[str, ...]] = {}
+        self.banded_kinds: dict[int, int] = {}
+        """Price bands of the kinds that name one."""
         """The pools of kinds that may not run in all pools."""
         self.avoid_nodes: dict[int, tuple[str, ...]] = {}
         self.growth: dict[int, MemoryGrowth] = {}
@@ -170,8 +172,11 @@ class Jobs(Table):
         kind = self.kinds.hold(JobKind(shape, template.fail_fast, template.price_band, template.pools, requeues))
         if self.kinds.count(kind) > 1:
             self.shapes.release(shape)
-        elif template.pools is not None:
+            return kind
+        if template.pools is not None:
             self.restricted_kinds[kind] = template.pools
+        if template.price_band:
+            self.banded_kinds[kind] = template.price_band
         return kind
 
     def release_kind(self, kind: int) -> None:
@@ -180,6 +185,7 @@ class Jobs(Table):
         if self.kinds.release(kind):
             self.shapes.release(shape)
             self.restricted_kinds.pop(kind, None)
+            self.banded_kinds.pop(kind, None)
 
     def submit(self, job: NewJob, shared: Submission) -> int:
         """Put a queued job in, after all others; return its row. The references in `shared` are taken here."""
@@ -317,9 +323,10 @@ class Jobs(Table):
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
-    def restore_restrictions(self) -> None:
-        """Find the kinds that may not run in all pools."""
+    def restore_marked_kinds(self) -> None:
+        """Find the kinds that may not run in all pools, and those that name a price band."""
         self.restricted_kinds = {number: kind.pools for number, kind in self.kinds if kind.pools is not None}
+        self.banded_kinds = {number: kind.price_band for number, kind in self.kinds if kind.price_band}
 
     def restore_links(self) -> None:
         """Rebuild everything that follows from ids and filled columns; rows must stand in submit order."""
@@ -369,6 +376,8 @@ class Jobs(Table):
             ensure(found[number] == self.shapes.count(number), f"references to shape {shape}")
         restricted = {number: kind.pools for number, kind in self.kinds if kind.pools is not None}
         ensure(self.restricted_kinds == restricted, "kinds that may not run in all pools")
+        banded = {number: kind.price_band for number, kind in self.kinds if kind.price_band}
+        ensure(self.banded_kinds == banded, "kinds that name a price band")
         ensure(self.avoid_nodes.keys() | self.growth.keys() <= set(used.tolist()), "retry changes of no job")
 
     def _validate_order(self, order: Order, expected: Rows) -> None:
