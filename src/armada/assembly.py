@@ -14,7 +14,7 @@ from armada.model.errors import CorruptEntry, InvalidRequest, LogFailed, Startup
 from armada.model.fleet import Taint
 from armada.runtime.settings import Settings
 from armada.runtime.supervision import Supervisor
-from armada.runtime.telemetry import Log, make_log
+from armada.runtime.telemetry import ExecutorCounts, Log, make_log, show_executors
 
 if TYPE_CHECKING:
     from armada.executor.service import ControlPlane as ControlPlaneLink
@@ -152,6 +152,7 @@ async def _up(settings: Settings, on_ready: OnReady) -> int:
                 link = running.control_plane.link(spec.executor_id)
                 service = _simulated_service(spec, fleet.seed, link)
                 await _start(running.supervisor, running.executors, spec.executor_id, service)
+        show_executors(running.control_plane.metrics.registry, lambda: _figures(running.executors))
         shown = {"data": str(settings.data_dir.resolve()), "clusters": ", ".join(running.executors)}
         on_ready({**running.addresses, **shown})
         return await _until_stopped(running.supervisor)
@@ -192,10 +193,33 @@ async def _execute(settings: Settings, on_ready: OnReady) -> int:
             for spec in fleet.clusters:
                 service = _simulated_service(spec, fleet.seed, GrpcControlPlane(channel, spec.executor_id))
                 await _start(supervisor, executors, spec.executor_id, service)
-        on_ready({"server": settings.server_url, "clusters": ", ".join(executors)})
+        shown = {"server": settings.server_url, "clusters": ", ".join(executors)}
+        if "metrics_port" in settings.model_fields_set:
+            shown["metrics"] = await _executors_page(settings, supervisor, executors)
+        on_ready(shown)
         return await _until_stopped(supervisor)
     finally:
         await supervisor.close()
+
+
+def _figures(executors: Mapping[str, "ExecutorService"]) -> Mapping[str, ExecutorCounts]:
+    return {executor_id: service.figures() for executor_id, service in executors.items()}
+
+
+async def _executors_page(
+    settings: Settings, supervisor: Supervisor, executors: Mapping[str, "ExecutorService"]
+) -> str:
+    """Open the metrics page of a process that has executors only; return its address."""
+    from prometheus_client import CollectorRegistry
+
+    from armada.server.pages import Page, registry_application
+
+    registry = CollectorRegistry()
+    show_executors(registry, lambda: _figures(executors))
+    page = Page("metrics", registry_application(registry))
+    await page.open(settings.host, settings.metrics_port)
+    supervisor.at_stop("metrics", page.close)
+    return page.address
 
 
 async def _until_stopped(supervisor: Supervisor) -> int:

@@ -76,7 +76,7 @@ async def test_pages_say_how_it_is(tmp_path: Path) -> None:
         assert (await asyncio.to_thread(read, "http", "/health"))[0] == 204
         status, text = await asyncio.to_thread(read, "metrics", "/metrics")
         assert status == 200
-        assert 'armada_jobs{queue="qa",state="queued"} 1.0' in text
+        assert 'armada_queue_size{queueName="qa",queue="qa",state="queued"} 1' in text
         assert "armada_log_appends_total" in text
 
 
@@ -191,5 +191,12 @@ async def test_an_executor_may_live_in_another_process(tmp_path: Path) -> None:
         for job_id in job_ids:
             await here.client.until(job_id, "SUCCEEDED", seconds=30)
         assert ready["clusters"] == "far"
+
+        def read() -> str:
+            with urllib.request.urlopen(f"http://{ready['metrics']}/metrics", timeout=5) as answer:
+                return str(answer.read().decode())
+
+        page = await asyncio.to_thread(read)
+        assert 'armada_executor_nodes{executor="far"} 2.0' in page
         signal.raise_signal(signal.SIGINT)
         assert await executing == 0

@@ -2,15 +2,13 @@
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, Protocol
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-
-from armada.model.lifecycle import JobState
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -77,23 +75,61 @@ class Metrics:
         )
         self.streams = Gauge("armada_event_streams", "Event streams open", registry=self.registry)
 
-    def show_jobs(self, counts: Callable[[], Mapping[str, Sequence[int]]]) -> None:
-        """Show the number of live jobs by queue and state, asked for whenever the metrics are read."""
-        self.registry.register(_JobCounts(counts))
+
+class ExecutorCounts(Protocol):
+    """What an executor knows of itself."""
+
+    @property
+    def held(self) -> Mapping[str, int]:
+        """Runs by stage."""
+
+    @property
+    def facts_waiting(self) -> int:
+        """Facts that the control plane has not taken yet."""
+
+    @property
+    def facts_dropped(self) -> int:
+        """Facts given up so far."""
+
+    @property
+    def pods_kept(self) -> int:
+        """Finished pods that are kept for their output."""
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of its cluster."""
 
 
-class _JobCounts(Collector):
-    """`armada_jobs`, read from the ledger when it is wanted: nothing is kept up to date in between."""
+def show_executors(registry: CollectorRegistry, counts: Callable[[], Mapping[str, ExecutorCounts]]) -> None:
+    """Show what the executors of this process know, asked for by id whenever the metrics are read."""
+    registry.register(_Executors(counts))
 
-    def __init__(self, counts: Callable[[], Mapping[str, Sequence[int]]]) -> None:
+
+class _Executors(Collector):
+    """Read from the executors when it is wanted: nothing is kept up to date in between."""
+
+    def __init__(self, counts: Callable[[], Mapping[str, ExecutorCounts]]) -> None:
         self._counts = counts
 
     def collect(self) -> Iterable[Metric]:
-        jobs = GaugeMetricFamily(
-            "armada_jobs", "Jobs that have not ended, by queue and state", labels=["queue", "state"]
+        held = GaugeMetricFamily(
+            "armada_executor_runs_held", "Runs that an executor holds, by stage", labels=["executor", "stage"]
         )
-        for queue, by_state in self._counts().items():
-            for state, count in enumerate(by_state):
-                if not JobState(state).is_terminal:
-                    jobs.add_metric([queue, JobState(state).name.lower()], count)
-        yield jobs
+        waiting = GaugeMetricFamily(
+            "armada_executor_facts_waiting", "Facts not delivered to the control plane yet", labels=["executor"]
+        )
+        dropped = CounterMetricFamily(
+            "armada_executor_facts_given_up", "Facts that an executor gave up delivering", labels=["executor"]
+        )
+        kept = GaugeMetricFamily(
+            "armada_executor_pods_kept", "Finished pods kept for their output", labels=["executor"]
+        )
+        nodes = GaugeMetricFamily("armada_executor_nodes", "Nodes of an executor's cluster", labels=["executor"])
+        for executor_id, counts in self._counts().items():
+            for stage, count in counts.held.items():
+                held.add_metric([executor_id, stage], count)
+            waiting.add_metric([executor_id], counts.facts_waiting)
+            dropped.add_metric([executor_id], counts.facts_dropped)
+            kept.add_metric([executor_id], counts.pods_kept)
+            nodes.add_metric([executor_id], counts.nodes)
+        yield from (held, waiting, dropped, kept, nodes)

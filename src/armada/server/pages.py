@@ -1,5 +1,6 @@
 """The plain HTTP pages of a process (its health, its metrics), and ports to serve them on."""
 
+import gzip
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -41,6 +42,16 @@ def metrics_application(text: Callable[[bool], Awaitable[bytes]], content_type: 
         return Response(await text(packed), headers=headers, media_type=content_type)
 
     return Starlette(routes=[Route(path, metrics) for path in ("/metrics", "/metrics/", "/")])
+
+
+def registry_application(registry: Any) -> Application:
+    """Return the page `/metrics` of a process that has nothing to show but a registry of prometheus_client."""
+    from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+
+    async def text(packed: bool) -> bytes:  # noqa: FBT001 - the page passes it on
+        return gzip.compress(generate_latest(registry)) if packed else generate_latest(registry)
+
+    return metrics_application(text, CONTENT_TYPE_PLAIN_0_0_4)
 
 
 class Page:

@@ -97,7 +97,6 @@ class ControlPlane:
         self._supervisor.at_stop("rounds", self._stop_rounds)
         ledger = await self._stored_ledger()
         self.replica = Replica(self._eventlog, ledger, self.metrics)
-        self.metrics.show_jobs(ledger.counts)
         self._templates = Templates(self._eventlog, self._history)
         self.replica.on_entry(self._templates.notice)
         await self.replica.catch_up()
