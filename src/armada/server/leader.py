@@ -144,7 +144,12 @@ class LeaderLoop:
         if decisions.termination is Termination.TIMEOUT:
             self._log.error("a round took too long: nothing is decided", pool=order.pool, seconds=round(seconds, 1))
         self._metrics.round_seconds.labels(order.pool).observe(seconds)
-        self._leader.tally.decided(order.pool, decisions.termination.name.lower(), seconds * 1_000)
+        self._leader.tally.decided(
+            order.pool,
+            decisions.termination.name.lower(),
+            seconds * 1_000,
+            counts=decisions.termination is not Termination.TIMEOUT,
+        )
         outcome = self._leader.finish(self._replica.ledger, order, decisions, self._replica.now_ms())
         leased = sum(outcome.leased_by_queue.values())
         if leased or outcome.preempted:

@@ -9,8 +9,10 @@ from armada.control.accounts.words import moment, round_text
 from armada.control.explaining import Explaining
 from armada.control.rounds.planning import RoundReport
 from armada.model.events import RunPreempted
+from armada.model.policy import RateLimit, SchedulingPolicy
 from armada.scheduling.decisions import (
     IndicativePrice,
+    IndicativeShare,
     MarketFigures,
     Method,
     PreemptionKind,
@@ -164,6 +166,20 @@ def test_what_the_optimiser_preempts_is_told_apart(crowd: tuple[Driver, dict[str
     assert "queues with preempted jobs: qa" in text
 
 
+@pytest.mark.parametrize("termination", Termination)
+def test_every_end_of_a_round_has_words(
+    crowd: tuple[Driver, dict[str, tuple[str, ...]]], termination: Termination
+) -> None:
+    driver, _ = crowd
+    report = report_of(driver)
+    shares = (IndicativeShare(priority=3, share=0.25),)
+    decisions = msgspec.structs.replace(report.decisions, termination=termination, indicative_shares=shares)
+    account = round_account(msgspec.structs.replace(report, decisions=decisions))
+    text = round_text(account, report.order.snapshot, lambda _: "", 1)
+    assert f"({termination.name.lower()})\n" in text
+    assert "  a new queue of priority factor 3 would get a share of 0.250\n" in text
+
+
 def test_a_market_tells_prices_and_bills(crowd: tuple[Driver, dict[str, tuple[str, ...]]]) -> None:
     driver, _ = crowd
     report = report_of(driver)
@@ -194,3 +210,20 @@ def test_a_market_tells_prices_and_bills(crowd: tuple[Driver, dict[str, tuple[st
     unpriced = msgspec.structs.replace(market, spot_price=0.0, queues=())
     account = msgspec.structs.replace(account, market=unpriced)
     assert "no spot price" in round_text(account, report.order.snapshot, lambda _: "", 0)
+
+
+def test_a_round_with_less_than_a_token_says_so() -> None:
+    """F120: one job in two seconds; the bucket holds a fraction in between, which is not enough for any job."""
+    driver = Driver(SchedulingPolicy(rate=RateLimit(0.5, 1)))
+    driver.nodes("n1")
+    driver.world.submit(*[item() for _ in range(5)])
+    started: list[int] = []
+    ends: list[str] = []
+    for _ in range(13):  # six seconds, in steps of a half
+        started.append(driver.run().count("RunLeased"))
+        text = Explaining(driver.leader).pools(driver.world.ledger)
+        ends.append("rate" if "it ended because: the scheduling rate was used up" in text else text)
+        driver.world.now_ms += 500
+        driver.heard("east")
+    assert started == [1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1]
+    assert set(ends) == {"rate"}

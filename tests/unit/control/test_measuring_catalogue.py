@@ -16,6 +16,7 @@ gauge pool,queue: first_gang_queue_position last_gang_queue_position per_queue_s
 gauge pool,queue: spot_price_override idealised_scheduled_value realised_scheduled_value
 gauge pool,queue,resource: evicted_resources billable_resources idealised_allocated_resource
 gauge pool: fairness_error loop_number spot_price protected_fraction_of_fair_share node_pool_size
+gauge pool,priority: indicative_share
 gauge pool,job_shape: indicative_price
 gauge pool,job_shape,unschedulable_reason: indicative_price_is_schedulable
 gauge pool,node,cluster,nodeType,isPreemptible,reason: node_preemptibility

@@ -18,14 +18,16 @@ def test_rounds_are_counted_by_their_ends() -> None:
     tally.decided("p", "completed", 12.0)
     tally.decided("p", "rate_limit", 1.0)
     tally.failed("q")
+    tally.decided("r", "timeout", 5_000.0, counts=False)
     tally.stored("p", {("qa", "armada-default", "free_room"): 3}, 20.0)
     found = by_name(tally.families())
     assert dict(found["pool_scheduling_outcome"].samples) == {
         ("p", "success", "completed"): 1,
         ("p", "success", "rate_limit"): 1,
         ("q", "failure", "error"): 1,
+        ("r", "failure", "timeout"): 1,
     }
-    assert dict(found["schedule_outcome"].samples) == {("success",): 2, ("failure",): 1}
+    assert dict(found["schedule_outcome"].samples) == {("success",): 2, ("failure",): 2}
     assert dict(found["scheduled_jobs"].samples) == {("p", "qa", "armada-default", "free_room"): 3}
     times = dict(found["pool_scheduling_cycle_times"].distributions)[("p",)]
     assert (sum(times.counts), times.total) == (2, 13.0)

@@ -5,9 +5,9 @@ import math
 import msgspec
 import pytest
 
-from armada.control.measuring.rounds import SERIES, fairness_error, in_unit, round_families
+from armada.control.measuring.rounds import SERIES, in_unit, round_families
 from armada.control.rounds.planning import RoundReport
-from armada.scheduling.decisions import IndicativePrice, MarketFigures, QueueMarket
+from armada.scheduling.decisions import IndicativePrice, IndicativeShare, MarketFigures, QueueMarket
 from tests.unit.control.driving import Driver
 from tests.unit.control.test_accounts import crowded
 from tests.unit.control.world import item, pod
@@ -131,10 +131,22 @@ def test_every_sample_has_its_labels(reports: dict[str, RoundReport]) -> None:
 
 
 def test_only_shortfalls_are_errors(reports: dict[str, RoundReport]) -> None:
-    queues = reports["default"].decisions.queues
-    short = [msgspec.structs.replace(queue, demand_capped_share=0.5, actual_share=0.2) for queue in queues]
-    assert fairness_error(short) == pytest.approx(0.6)
-    assert fairness_error([msgspec.structs.replace(short[0], actual_share=0.9)]) == 0.0
+    report = reports["default"]
+    qa, qb = report.decisions.queues
+    short = msgspec.structs.replace(qa, demand_capped_share=0.5, actual_share=0.2)
+    above = msgspec.structs.replace(qb, demand_capped_share=0.5, actual_share=0.9)
+    decisions = msgspec.structs.replace(report.decisions, queues=(short, above))
+    changed = {"default": msgspec.structs.replace(report, decisions=decisions)}
+    assert values(changed, "fairness_error") == {("default",): pytest.approx(0.3)}
+
+
+def test_shares_that_new_queues_would_get(reports: dict[str, RoundReport]) -> None:
+    report = reports["default"]
+    shares = (IndicativeShare(priority=1, share=0.25), IndicativeShare(priority=10, share=0.125))
+    decisions = msgspec.structs.replace(report.decisions, indicative_shares=shares)
+    changed = {"default": msgspec.structs.replace(report, decisions=decisions)}
+    assert values(reports, "indicative_share") == {}
+    assert values(changed, "indicative_share") == {("default", "1"): 0.25, ("default", "10"): 0.125}
 
 
 def test_amounts_are_shown_in_units() -> None:

@@ -15,6 +15,7 @@ from armada.control.rounds.planning import RoundReport
 from armada.model.resources import Vector
 from armada.scheduling.decisions import (
     Decisions,
+    IndicativeShare,
     MarketFigures,
     Method,
     PreemptionKind,
@@ -75,7 +76,7 @@ class RoundAccount(msgspec.Struct, frozen=True, kw_only=True):
 
     `preempted` leaves those of the fairness optimiser out, as for queues. `put_back` are running jobs that competed for
     their place again and kept it: nobody lost them, so they count nowhere else. `market` is there in a pool with a
-    market.
+    market, `indicative_shares` where the policy asks for them.
     """
 
     pool: str
@@ -90,6 +91,7 @@ class RoundAccount(msgspec.Struct, frozen=True, kw_only=True):
     put_back: int
     queues: tuple[QueueAccount, ...]
     market: MarketFigures | None = None
+    indicative_shares: tuple[IndicativeShare, ...] = ()
 
 
 class JobAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,6 +183,7 @@ def round_account(report: RoundReport) -> RoundAccount:
         optimised=columns.moved(columns.lost[columns.is_optimised], running=True),
         put_back=len(np.setdiff1d(report.decisions.evicted, report.decisions.preemptions.row)),
         market=report.decisions.market,
+        indicative_shares=report.decisions.indicative_shares,
         queues=tuple(_queue_account(report, columns, figures) for figures in report.decisions.queues),
     )
 

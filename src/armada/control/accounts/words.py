@@ -7,11 +7,19 @@ from typing import Final
 from armada.control.accounts.figures import JobAccount, Moved, QueueAccount, RoundAccount
 from armada.control.admitting.eligibility import readable
 from armada.model.resources import Vector
-from armada.scheduling.decisions import REASON_TEXTS, MarketFigures, QueueFigures, QueueMarket
+from armada.scheduling.decisions import REASON_TEXTS, MarketFigures, QueueFigures, QueueMarket, Termination
 from armada.scheduling.snapshot import PoolSnapshot
 
 NamedJob = Callable[[int], str]
 """The id of the job of a row, or an empty text when it has left."""
+
+_ENDS: Final = {
+    Termination.COMPLETED: "every queue had its turn (completed)",
+    Termination.RATE_LIMIT: "the scheduling rate was used up (rate_limit)",
+    Termination.MAX_RESOURCES: "it had placed as much as one round may (max_resources)",
+    Termination.SOFT_TIMEOUT: "its time for new jobs was used up (soft_timeout)",
+    Termination.TIMEOUT: "its time was used up, so that nothing was decided (timeout)",
+}
 
 MAX_REASONS: Final = 10
 """Reasons that a queue's account lists below verbosity 1."""
@@ -23,7 +31,7 @@ def round_text(account: RoundAccount, snapshot: PoolSnapshot, named: NamedJob, v
     lines = [
         f"Pool {account.pool}: {account.nodes} nodes with {amounts(snapshot, account.capacity)}",
         f"  the last round began {moment(account.started_ms)}, ended {moment(account.finished_ms)}, took {took_ms} ms",
-        f"  it ended because: {account.termination.name.lower()}",
+        f"  it ended because: {_ENDS[account.termination]}",
         f"  leased {_moved(snapshot, account.leased)}",
         f"  preempted {_moved(snapshot, account.preempted)}",
         f"  {_jobs(account.put_back)} competed for a place again, and kept it",
@@ -32,6 +40,8 @@ def round_text(account: RoundAccount, snapshot: PoolSnapshot, named: NamedJob, v
         lines.append(f"  preempted by the fairness optimiser {_moved(snapshot, account.optimised)}")
     if account.market is not None:
         lines += _market(account.market, verbosity)
+    for each in account.indicative_shares if verbosity > 0 else ():
+        lines.append(f"  a new queue of priority factor {each.priority} would get a share of {each.share:.3f}")
     for heading, chosen in (
         ("queues with leased jobs", [queue for queue in account.queues if queue.leased.jobs]),
         ("queues with preempted jobs", [queue for queue in account.queues if _lost(queue)]),

@@ -89,10 +89,11 @@ class LeaderTally:
         self._pool_times = Distributions(POOL_TIMES)
         self._check_times = Distributions(CHECK_TIMES)
 
-    def decided(self, pool: str, termination: str, ms: float) -> None:
-        """Count a round that was decided, by what ended it."""
-        self._pool_outcomes.add((pool, "success", termination))
-        self._outcomes.add(("success",))
+    def decided(self, pool: str, termination: str, ms: float, *, counts: bool = True) -> None:
+        """Count a round by what ended it; one that `counts` for nothing, because its time ran out, is a failure."""
+        outcome = "success" if counts else "failure"
+        self._pool_outcomes.add((pool, outcome, termination))
+        self._outcomes.add((outcome,))
         self._scheduling_times.observe((), ms)
         self._pool_times.observe((pool,), ms)
 

@@ -4,14 +4,14 @@ So a series is gone at once when a pool or queue has no figure for it any more: 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
 
 from armada.control.measuring.series import GAUGE, Family, Labels, Sample, Series, gauges
 from armada.control.rounds.planning import RoundReport
-from armada.scheduling.decisions import QueueFigures, QueueMarket, Reason
+from armada.scheduling.decisions import QueueMarket, Reason
 from armada.scheduling.snapshot import Amounts, PoolSnapshot, Rows
 
 PREFIX: Final = "armada_scheduler_"
@@ -89,6 +89,12 @@ INDICATIVE_SCHEDULABLE: Final = Series(
     ("pool", "job_shape", "unschedulable_reason"),
     "1 if a gang of this kind can be placed at some price, else 0 with the reason",
 )
+INDICATIVE_SHARE: Final = Series(
+    f"{PREFIX}indicative_share",
+    GAUGE,
+    ("pool", "priority"),
+    "Share that a new queue of this priority factor would get if it wanted everything",
+)
 UNSCHEDULABLE: Final = Series(
     f"{PREFIX}unschedulable_jobs",
     GAUGE,
@@ -105,6 +111,7 @@ SERIES: Final = (
     *MARKET_QUEUE.values(),
     *MARKET_RESOURCE.values(),
     *POOL.values(),
+    INDICATIVE_SHARE,
     INDICATIVE_PRICE,
     INDICATIVE_SCHEDULABLE,
     UNSCHEDULABLE,
@@ -135,15 +142,10 @@ def round_families(reports: Mapping[str, RoundReport]) -> list[Family]:
     return samples.families()
 
 
-def fairness_error(queues: Iterable[QueueFigures]) -> float:
-    """Return what queues hold less than their adjusted fair shares, summed up; what some hold more does not count."""
-    return sum(max(0.0, queue.demand_capped_share - queue.actual_share) for queue in queues)
-
-
 def _pool(samples: _Samples, pool: str, report: RoundReport) -> None:
     rules, decisions = report.order.snapshot.rules, report.decisions
     figures = {
-        "fairness_error": fairness_error(decisions.queues),
+        "fairness_error": decisions.fairness_error,
         "loop_number": decisions.turns,
         "spot_price": decisions.market.spot_price if decisions.market is not None else 0.0,
         "protected_fraction_of_fair_share": rules.protected_fraction,
@@ -151,6 +153,8 @@ def _pool(samples: _Samples, pool: str, report: RoundReport) -> None:
     }
     for name, value in figures.items():
         samples.add(POOL[name], (pool,), value)
+    for indicative in decisions.indicative_shares:
+        samples.add(INDICATIVE_SHARE, (pool, str(indicative.priority)), indicative.share)
     samples.add(LAST_ROUND, (pool,), report.finished_ms / 1_000)
 
 
