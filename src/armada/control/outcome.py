@@ -19,6 +19,7 @@ from armada.model.jobs import JobShape, Toleration
 from armada.model.lifecycle import JobState
 from armada.model.policy import PoolPolicy, SchedulingPolicy
 from armada.scheduling.decisions import Decisions, LeaseDecision, Method, PreemptionDecision, PreemptionKind
+from armada.scheduling.market.bidding import bids_by_row
 from armada.scheduling.snapshot import PoolSnapshot
 from armada.scheduling.tables import away_tolerations
 from armada.state.ledger import Ledger
@@ -78,8 +79,10 @@ def outcome_of(
     shared = 0
     preempted = 0
     winners = _winners(wanted)
-    for preemption in preemptions:
-        facts = _preempted(ledger, order, _explained(preemption, winners), now_ms)
+    explained = [_explained(preemption, winners) for preemption in preemptions]
+    bids = bids_by_row(order.snapshot, [row for lost in explained for row in (lost.row, lost.for_row)])
+    for preemption in explained:
+        facts = _preempted(ledger, order, preemption, bids, now_ms)
         if facts is not None:
             sequences.append(facts)
             preempted += 1
@@ -187,20 +190,24 @@ def _explained(preemption: PreemptionDecision, winners: dict[str, LeaseDecision]
     return msgspec.structs.replace(preemption, kind=kind, for_row=winner.row)
 
 
-def _preempted(ledger: Ledger, order: RoundOrder, preemption: PreemptionDecision, now_ms: int) -> JobSetEvents | None:
+def _preempted(
+    ledger: Ledger, order: RoundOrder, preemption: PreemptionDecision, bids: dict[int, float], now_ms: int
+) -> JobSetEvents | None:
     as_of = order.as_of
     job_id = ledger.job_at(preemption.row, as_of)
     job = ledger.job(job_id) if job_id is not None else None
     if job is None or not job.state.is_active:
         return None
     kind, how = _KINDS[preemption.kind]
+    if bids and kind == "fairshare":
+        how = "by bid"
     winner = ledger.job_at(preemption.for_row, as_of) if preemption.for_row >= 0 else None
     winning = ledger.job(winner) if winner is not None else None
     for_whom = f" - preempting job {winner} of queue {winning.queue}" if winner and winning is not None else ""
     run = ledger.run(job.run_id)
     is_guest = run is not None and run.pool != order.pool
     whose = f" on a node of pool {order.pool}, whose own jobs go first" if is_guest else ""
-    reason = f"Preempted by the scheduler {how}{whose}{for_whom}"
+    reason = f"Preempted by the scheduler {how}{whose}{for_whom}{_compared(preemption, bids)}"
     if waits_when_preempted(ledger, job):
         return JobSetEvents(job.queue, job.job_set, stopped_to_wait(job, reason, kind, now_ms, winner or ""))
     ended = RunPreempted(
@@ -213,6 +220,16 @@ def _preempted(ledger: Ledger, order: RoundOrder, preemption: PreemptionDecision
     )
     failed = JobPreempted(at_ms=now_ms, job_id=job.job_id, failure=Failure(reason=reason, kind="preempted"))
     return JobSetEvents(job.queue, job.job_set, (ended, failed))
+
+
+def _compared(preemption: PreemptionDecision, bids: dict[int, float]) -> str:
+    """Say what both sides of a preemption bid, where there is a market."""
+    if preemption.row not in bids:
+        return ""
+    own = f"{bids[preemption.row]:g}"
+    if preemption.for_row not in bids:
+        return f" - bidding {own}"
+    return f", which bids {bids[preemption.for_row]:g} where this one bids {own}"
 
 
 class _Tolerations:

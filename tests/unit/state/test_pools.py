@@ -2,13 +2,15 @@
 
 import random
 
+import msgspec
 import numpy as np
 
 from armada.model import events as facts
-from armada.model.fleet import PriorityClass
+from armada.model.fleet import Bid, BidTable, PoolBids, PriorityClass
 from armada.model.jobs import GangSpec, JobShape, NewJob
-from armada.model.policy import SchedulingPolicy
+from armada.model.policy import MarketPolicy, PoolPolicy, SchedulingPolicy
 from armada.scheduling.snapshot import HOME, PoolSnapshot
+from armada.state.ledger import Ledger
 from armada.state.pools import Circumstances, Excluded
 from tests.unit.state.building import SHAPE, Story, leased, node, queue, submitted, template
 
@@ -244,3 +246,24 @@ def test_a_restored_ledger_gives_the_same_round() -> None:
     second = story.ledger.pool_snapshot("default", EVERYBODY)
     assert (queued(story, second), running(story, second)) == names
     assert np.array_equal(first.running.priority, second.running.priority)
+
+
+def test_price_bands_reach_the_snapshot_and_outlive_a_checkpoint() -> None:
+    terms = MarketPolicy(spot_price_cutoff=0.5, pricing_timeout_ms=1)
+    policy = msgspec.structs.replace(CLASSES, pools=(PoolPolicy(name="default", market=terms),))
+    story = story_with_nodes(policy)
+    banded = msgspec.structs.replace(template(shape=shape()), price_band=3)
+    story.tell(submitted("plain", of=template(shape=shape())), submitted("banded", of=banded))
+    story.tell(submitted("other", of=banded), queue="qb")
+    bids = BidTable(queues={"qa": {"default": PoolBids({3: Bid(2.0, 4.0)}, Bid(1.0, 1.0))}})
+    circumstances = msgspec.structs.replace(EVERYBODY, bids=bids)
+    restored = Ledger.from_bytes(story.ledger.to_bytes(), policy)
+    for ledger in (story.ledger, restored):
+        market = ledger.pool_snapshot("default", circumstances).market
+        assert market is not None
+        assert market.queued_band.tolist() == [3, 0, 3]
+        assert market.bids[0, [0, 3]].tolist() == [[1.0, 1.0], [2.0, 4.0]]
+        assert not market.bids[1].any()
+    assert queued(story, story.ledger.pool_snapshot("default", circumstances))["qa"] == ["banded", "plain"]
+    story.tell(facts.JobCancelled(at_ms=2, job_id="banded"))
+    story.ledger.validate()

@@ -4,6 +4,7 @@ Market order inside a queue: class priority and bid, both descending; running be
 older lease, among queued ones the earlier submission.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -59,3 +60,22 @@ class Bids:
             self._queue * queue.astype(np.int64) + self._standing[class_row] + level + (1 - runs.astype(np.int64))
         )
         return bid, rank
+
+
+def bids_by_row(snapshot: PoolSnapshot, wanted: Iterable[int]) -> dict[int, float]:
+    """Return what the jobs of some of the caller's rows count as bidding; nothing where there is no market."""
+    market = snapshot.market
+    found: dict[int, float] = {}
+    if market is None:
+        return found
+    bids = Bids(snapshot.classes, market.bids)
+    rows = np.array(sorted(set(wanted)), np.int64)
+    parts = ((snapshot.running, market.running_band, 1), (snapshot.queued, market.queued_band, 0))
+    for columns, bands, runs in parts:
+        places = np.flatnonzero(np.isin(columns.row, rows))
+        queue = np.searchsorted(columns.offsets, places, side="right") - 1
+        class_row = snapshot.shapes.class_row[columns.shape[places]]
+        phase = np.full(len(places), runs, np.uint8)
+        bid, _ = bids.of(queue.astype(np.int32), class_row, bands[places], phase)
+        found.update(zip(columns.row[places].tolist(), bid.tolist(), strict=True))
+    return found
