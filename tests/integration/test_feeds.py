@@ -156,3 +156,27 @@ async def test_a_service_without_encryption_is_not_spoken_to_where_it_must_be_en
             assert "UNAVAILABLE" in leader.feeds.override_trouble
             assert leader.feeds.overrides is None
             assert prices.times == 0
+
+
+async def test_a_market_goes_by_the_bids_of_the_service(tmp_path: Path) -> None:
+    prices = Prices()
+    prices.bids = BidTable(
+        queues={
+            "qa": {"default": PoolBids({1: Bid(1.0, 1.0)})},
+            "qb": {"default": PoolBids({1: Bid(5.0, 5.0)})},
+        },
+        resource_units={"default": {"cpu": "1"}},
+    )
+    market = {"enabled": True, "spotPriceCutoff": 0.9, "gangIndicativePricingTimeout": "1s"}
+    scheduling = {"pools": [{"name": "default", "experimentalMarketScheduling": market}]}
+    async with (
+        serving_prices(prices) as address,
+        plane(tmp_path, pricing_api=section(address), scheduling=scheduling) as here,
+    ):
+        await here.client.create_queue("qb")
+        for queue in ("qa", "qb"):
+            items = [item(priority_class="armada-preemptible", **{"armadaproject.io/priceBand": "A"}) for _ in range(4)]
+            await here.client.send(*items, queue=queue)
+        executor = Executor(here.running, cpu="4")
+        await executor.exchange()
+        assert [lease.queue for lease in await executor.take(4)] == ["qb"] * 4
