@@ -129,6 +129,8 @@ class PoolRound:
                 if victim in outcome.scheduled:
                     del outcome.scheduled[victim]
                     self.dropped.append(victim)
+                    handed_on = [job for job, heir in outcome.preempted.items() if heir == victim]
+                    outcome.preempted.update(dict.fromkeys(handed_on, winner))
                 else:
                     outcome.preempted[victim] = winner
 

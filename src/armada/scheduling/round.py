@@ -119,6 +119,7 @@ def _decide(snapshot: PoolSnapshot, board: Board, shares: Shares, course: _Cours
     due = due_shares(snapshot, shares)
     if board.trade is None:
         board = board._replace(holds=hold_room(snapshot, board, due))
+    lost = _lost_in_passes(snapshot, board.jobs, urgent)
     optimised, yielded = None, np.zeros(len(board.jobs.node), np.uint8)
     if len(snapshot.nodes.ids):
         # 2. evict
@@ -132,6 +133,7 @@ def _decide(snapshot: PoolSnapshot, board: Board, shares: Shares, course: _Cours
         # 5. evict where nodes gave out too much, 6. place the evicted again
         again = _second_pass(snapshot, board, course)
         lose_siblings(snapshot, board)
+        lost = _lost_in_passes(snapshot, board.jobs, urgent)
         if snapshot.optimiser is not None:
             optimised, yielded = improve(snapshot, board, shares, snapshot.optimiser, course.watch.may_optimise)
         if board.trade is not None:
@@ -143,7 +145,7 @@ def _decide(snapshot: PoolSnapshot, board: Board, shares: Shares, course: _Cours
         snapshot=snapshot,
         seed=course.seed,
         leases=leases,
-        preemptions=_preemptions(snapshot, board.jobs, urgent, yielded),
+        preemptions=_preemptions(snapshot, board.jobs, lost, yielded),
         refusals=refusals,
         queues=queue_figures(snapshot, board.books, shares),
         termination=Termination(ended),
@@ -161,13 +163,17 @@ def _undecided(snapshot: PoolSnapshot, shares: Shares, course: _Course) -> Decis
     """Return the decisions of a round whose time ran out: everything stays as it was."""
     board = lay_out(snapshot)
     board.jobs.reason[:] = codes.NOT_CONSIDERED
-    nothing = np.zeros(0, np.int64)
     leases, refusals = _sorted_out(snapshot, board.jobs)
     return Decisions(
         snapshot=snapshot,
         seed=course.seed,
         leases=leases,
-        preemptions=_preemptions(snapshot, board.jobs, nothing, np.zeros(len(board.jobs.node), np.uint8)),
+        preemptions=_preemptions(
+            snapshot,
+            board.jobs,
+            _lost_in_passes(snapshot, board.jobs, np.zeros(0, np.int64)),
+            np.zeros(len(board.jobs.node), np.uint8),
+        ),
         refusals=refusals,
         queues=queue_figures(snapshot, board.books, shares),
         termination=Termination.TIMEOUT,
@@ -281,23 +287,25 @@ def _leases(snapshot: PoolSnapshot, jobs: Jobs, new: Rows) -> Leases:
     )
 
 
-def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64], yielded: Flags) -> Preemptions:
-    """Name for each job that lost its place the one that has it now.
+class _Lost(NamedTuple):
+    """Running jobs that lost their place (K): who has it now, as a job or -1, and the kind of their preemption."""
 
-    `urgent` may have been placed over lower priorities; `yielded` marks those that gave way to the fairness optimiser.
+    job: NDArray[np.int64]
+    winner: NDArray[np.int64]
+    kind: Flags
 
-    Who displaced a job may have lost that room again to a job that came by urgency, which is named then. A gang member
-    that nobody displaced itself is lost with its gang, to whoever displaced a sibling.
+
+def _lost_in_passes(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64]) -> _Lost:
+    """Name for each job that lost its place in the passes the one that has it now.
+
+    `urgent` may have been placed over lower priorities. Who displaced a job may have lost that room again to a job that
+    came by urgency, which is named then. A gang member that nobody displaced itself is lost with its gang, to whoever
+    displaced a sibling.
     """
     lost = np.flatnonzero(jobs.state[: jobs.running] == codes.LOST)
     winner = jobs.saved[lost].astype(np.int64)
     kind = np.full(len(lost), PreemptionKind.DISPLACED, np.uint8)
     kind[winner >= 0] = PreemptionKind.FAIR_SHARE
-    kind[yielded[lost] > 0] = PreemptionKind.OPTIMISER
-    gave_way_too = (winner >= 0) & (yielded[winner] > 0)
-    while gave_way_too.any():
-        winner[gave_way_too] = jobs.saved[winner[gave_way_too]]
-        gave_way_too = (winner >= 0) & (yielded[winner] > 0)
     room_on = jobs.node[np.where(winner >= 0, winner, lost)]
     winner[(winner >= 0) & (jobs.state[winner] == codes.LOST)] = -1
     stayed = urgent[jobs.state[urgent] == codes.RUNS]
@@ -315,16 +323,27 @@ def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64], 
     siblings = np.flatnonzero((gang >= 0) & (winner < 0))
     winner[siblings] = winner_of_gang[gang[siblings]]
     kind[siblings[(winner[siblings] >= 0) | (jobs.node[lost[siblings]] < 0)]] = PreemptionKind.GANG
-    for_row = np.full(len(lost), -1, np.int32)
+    return _Lost(lost, winner, kind)
+
+
+def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, lost: _Lost, yielded: Flags) -> Preemptions:
+    """Return who lost its place in the passes or to the fairness optimiser, to which `yielded` gave way.
+
+    Who has the room of another may have given way in its turn; then the one that has it in the end is named.
+    """
+    gave_way = np.flatnonzero(yielded[: jobs.running])
+    job = np.concatenate((lost.job, gave_way))
+    winner: NDArray[np.int64] = np.concatenate((lost.winner, jobs.saved[gave_way].astype(np.int64)))
+    kind = np.concatenate((lost.kind, np.full(len(gave_way), PreemptionKind.OPTIMISER, np.uint8)))
+    while (again := (winner >= 0) & (yielded[winner] > 0)).any():
+        winner[again] = jobs.saved[winner[again]]
+    order = np.argsort(job, kind="stable")
+    job, winner, kind = job[order], winner[order], kind[order]
+    for_row = np.full(len(job), -1, np.int32)
     ran, is_new = (winner >= 0) & (winner < jobs.running), winner >= jobs.running
     for_row[ran] = snapshot.running.row[winner[ran]]
     for_row[is_new] = snapshot.queued.row[winner[is_new] - jobs.running]
-    return Preemptions(
-        row=snapshot.running.row[lost],
-        node=jobs.node[lost],
-        kind=kind,
-        for_row=for_row,
-    )
+    return Preemptions(row=snapshot.running.row[job], node=jobs.node[job], kind=kind, for_row=for_row)
 
 
 def warm_up() -> None:
