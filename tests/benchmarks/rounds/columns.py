@@ -41,13 +41,17 @@ class Work(NamedTuple):
 
 
 class Pool(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """One pool and all its jobs. Queues submit one after another, in the order in which they are listed."""
+    """One pool and all its jobs. Queues submit one after another, in the order in which they are listed.
+
+    `bands` are the price bands of the shapes; empty where there is no market.
+    """
 
     name: str
     policy: SchedulingPolicy
     nodes: tuple[Node, ...]
     queues: tuple[str, ...]
     shapes: tuple[JobShape, ...]
+    bands: tuple[int, ...] = ()
     gangs: tuple[GangSpec, ...] = ()
     work: Work
     priority: int = 200
@@ -141,7 +145,9 @@ def _with_jobs(content: checkpoint.Content, pool: Pool, work: Work) -> checkpoin
         ),
         queue_names=tuple(named),
         sets=tuple((number, JOB_SET) for number in range(len(named))),
-        kinds=tuple(KindContent(pool.shapes[shape], False, 0, None) for shape in shapes),
+        kinds=tuple(
+            KindContent(pool.shapes[shape], False, pool.bands[shape] if pool.bands else 0, None) for shape in shapes
+        ),
         origins=(JobOrigin("", (), "default", ""),),
         gangs=tuple(
             GangContent(

@@ -5,6 +5,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+import msgspec
+
+from armada.model.fleet import BidTable
 from armada.scheduling.decisions import Decisions, check_invariants
 from armada.scheduling.round import schedule
 from armada.state.ledger import Ledger
@@ -37,19 +40,24 @@ def nothing() -> None:
     """What happens between two rounds where nothing is said."""
 
 
-def time_round(ledger: Ledger, *, times: int = 5, between: Callable[[], None] = nothing) -> Timed:
+def time_round(
+    ledger: Ledger, *, times: int = 5, between: Callable[[], None] = nothing, bids: BidTable | None = None
+) -> Timed:
     """Decide the same round several times after one to warm up; `between` happens before each, unmeasured.
+
+    `bids` are for a pool with a market.
 
     Raises:
         AssertionError: the decisions break an invariant.
     """
     best: Timed | None = None
+    circumstances = msgspec.structs.replace(everywhere(), bids=bids)
     gc.collect()
     gc.freeze()
     for number in range(times + 1):
         between()
         begun = time.process_time()
-        snapshot = ledger.pool_snapshot(POOL, everywhere())
+        snapshot = ledger.pool_snapshot(POOL, circumstances)
         read = time.process_time()
         decisions = schedule(snapshot)
         decided = time.process_time()
