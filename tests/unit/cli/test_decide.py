@@ -83,6 +83,29 @@ def test_the_submit_check_tells_where_jobs_can_ever_run(tmp_path: Path, capsys: 
     assert told == {"id": "small", "job": "fits", "schedulable": True, "pools": ["default"], "reason": ""}
 
 
+def test_a_market_shows_prices_and_bills(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gangs = {"large": {"size": 1, "priorityClassName": "armada-preemptible", "resources": {"cpu": "9"}}}
+    terms = {"enabled": True, "spotPriceCutoff": 0.5, "gangIndicativePricingTimeout": "1s", "gangsToPrice": gangs}
+    file = write(
+        tmp_path,
+        problem(
+            config={"pools": [{"name": "default", "experimentalMarketScheduling": terms}]},
+            bids=[{"queue": "a", "pool": "default", "band": 0, "queued": 2, "running": 3}],
+            resourceUnits={"default": {"cpu": "1"}},
+        ),
+    )
+    assert run(["decide", file]) == 0
+    printed = capsys.readouterr().out
+    assert "spot price 2" in printed
+    assert re.search(r"a\s+2 cpu\s+0\s+6\s+4\n", printed), printed
+    assert re.search(r"large\s+no nodes have room for it at any price", printed), printed
+    [answer] = answer_of(capsys, file)
+    decided = answer["expected"][0]["default"]
+    assert decided["spotPrice"] == 2
+    assert decided["indicativePrices"] == {"large": "no nodes have room for it at any price"}
+    assert decided["queues"]["a"]["billablePriceOverride"] == 0
+
+
 def test_check_prints_differences_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [answer] = answer_of(capsys, write(tmp_path, problem()))
     decided = answer["expected"][0]["default"]
@@ -171,6 +194,16 @@ def test_bench_counts_and_times(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ),
         ({"jobs": [{"id": "j", "queue": "a", "arrives": 1, "run": {"node": "n"}}]}, "can't arrive later"),
         ({"rounds": 0}, "rounds must be 1 to"),
+        ({"jobs": [{"id": "j", "queue": "a", "priceBand": 9}]}, "job j: priceBand must be 1 .A. to 8"),
+        (
+            {"bids": [{"queue": "a", "band": 9, "pool": "p", "queued": 1, "running": 1}]},
+            "queue a in pool p: band must be",
+        ),
+        (
+            {"bids": [{"queue": "a", "band": 1, "pool": "p", "queued": 1, "running": -1}]},
+            "a bid must be a number of at le",
+        ),
+        ({"resourceUnits": {"p": {"cpu": "x"}}}, "resourceUnits of pool p: cpu: 'x' is no Kubernetes"),
         ({"config": {"pools": [{"name": "p", "color": 1}]}}, r"unknown key config\.pools\[0\]\.color"),
         ({"executors": [{"id": "e", "nodes": [{"id": "n", "total": {"cpu": "1 Gi"}}]}]}, "node n: total: cpu: '1 Gi'"),
         (

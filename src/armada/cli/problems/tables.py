@@ -7,7 +7,7 @@ from armada.cli import render
 from armada.cli.problems.answers import METHODS, PREEMPTIONS, WAITING
 from armada.cli.problems.trial import Trial
 from armada.model.lifecycle import JobState
-from armada.scheduling.decisions import Decisions
+from armada.scheduling.decisions import Decisions, MarketFigures
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,6 +33,38 @@ def show_round(trial: Trial, pool: str, decisions: Decisions) -> None:
             right=("weight", "fair share", "adjusted", "uses", "wants"),
         ),
     )
+    if decisions.market is not None:
+        _show_market(trial, decisions.market)
+
+
+def _show_market(trial: Trial, market: MarketFigures) -> None:
+    """Print the price of a market, what each queue pays and gains, and what gangs would have to bid."""
+    out = render.console()
+    out.print()
+    out.print(f"spot price {market.spot_price:g}" if market.spot_price else "no spot price", markup=False)
+    rows = [
+        (
+            queue.name,
+            _amounts(trial, queue.billable),
+            f"{market.spot_price if queue.price_override is None else queue.price_override:g}",
+            f"{queue.realised_value:.4g}",
+            f"{queue.idealised_value:.4g}",
+        )
+        for queue in market.queues
+    ]
+    columns = ("queue", "billed", "price", "value", "ideal value")
+    out.print(render.table(columns, rows, right=("price", "value", "ideal value")))
+    if market.indicative_prices:
+        out.print()
+        prices = [
+            (one.name, f"{one.price:g}" if one.schedulable else "", one.reason) for one in market.indicative_prices
+        ]
+        out.print(render.table(("gang", "would have to bid", "why not"), prices, right=("would have to bid",)))
+
+
+def _amounts(trial: Trial, amounts: tuple[int, ...]) -> str:
+    named = trial.policy.kinds().quantities(amounts)
+    return ", ".join(f"{amount} {name}" for name, amount in named.items()) or "nothing"
 
 
 def _rows(trial: Trial, decisions: Decisions) -> Iterable[tuple["RenderableType", ...]]:
@@ -61,9 +93,7 @@ def _for(trial: Trial, row: int) -> str:
 
 
 def _queue_rows(trial: Trial, decisions: Decisions) -> Iterable[tuple[str, ...]]:
-    kinds = trial.policy.kinds()
     for queue in decisions.queues:
-        held = kinds.quantities(queue.allocated)
         yield (
             queue.name,
             f"{queue.weight:.4g}",
@@ -71,7 +101,7 @@ def _queue_rows(trial: Trial, decisions: Decisions) -> Iterable[tuple[str, ...]]
             f"{queue.demand_capped_share:.4f}",
             f"{queue.actual_share:.4f}",
             f"{queue.demand_share:.4f}",
-            ", ".join(f"{amount} {name}" for name, amount in held.items()) or "nothing",
+            _amounts(trial, queue.allocated),
         )
 
 
