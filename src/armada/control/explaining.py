@@ -1,6 +1,6 @@
 """Why a job waits, how a queue stands: the latest rounds in words, for people."""
 
-from armada.control.accounts.figures import job_account, queue_account, round_account
+from armada.control.accounts.figures import job_account, queue_accounts, round_account
 from armada.control.accounts.words import NamedJob, job_text, queue_text, round_text
 from armada.control.commands.texts import shortened
 from armada.control.cycle import Leader
@@ -41,7 +41,7 @@ class Explaining:
         parts += [
             f"Pool {pool}: {queue_text(account, report.order.snapshot, _names(ledger, report), verbosity)}"
             for pool, report in sorted(self._leader.reports.items())
-            if (account := queue_account(report, name)) is not None
+            for account in queue_accounts(report, name)
         ]
         return "\n\n".join(parts) or f"No round has looked at queue {shortened(name)} yet."
 

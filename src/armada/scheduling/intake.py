@@ -4,7 +4,7 @@ Steps: (1) which queues have work here; (2) which nodes take part and what the p
 renamed to the round's own rows; (4) which shapes may run on which node types.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -46,6 +46,15 @@ from armada.scheduling.tables import (
     RunningJobs,
     ShapeTable,
 )
+
+
+class _Line(NamedTuple):
+    """A line of the round: a queue's own jobs, or its guests. `place` is the queue's among those given."""
+
+    place: int
+    is_guest: bool
+    name: str
+
 
 KEPT_VERDICTS = 8
 """How many verdict tables a fleet remembers: equal rounds follow each other."""
@@ -93,7 +102,7 @@ def build_snapshot(  # noqa: PLR0913 - one argument a table or number that its o
             preemptible=np.array([kind.preemptible for kind in policy.priority_classes], np.uint8),
         ),
         shapes=shape_columns,
-        queues=terms.queues([(queues[index], is_guest) for index, is_guest in lines]),
+        queues=terms.queues(lines, [queues[line.place] for line in lines]),
         queued=msgspec.structs.replace(queued_columns, shape=queued_shape),
         running=msgspec.structs.replace(running_columns, shape=running_shape),
         gangs=_gangs(fleet, gangs, labels, verdicts),
@@ -161,10 +170,11 @@ class _Terms:
             cross_pool_preempted_first=pool.cross_pool_preempted_first,
         )
 
-    def queues(self, pairs: list[tuple[QueueLine, bool]]) -> QueueColumns:
-        """Return the queues as columns; each with whether it is a line of guests."""
-        width, lines = len(self.kinds), [line for line, _ in pairs]
+    def queues(self, places: list[_Line], lines: list[QueueLine]) -> QueueColumns:
+        """Return the queues as columns: for each place what its queue says."""
+        width = len(self.kinds)
         limit = np.full((len(lines), len(self.class_priority), width), UNLIMITED, np.int64)
+        is_home = np.array([not place.is_guest for place in places], np.bool_)
         for index, line in enumerate(lines):
             self._write_limits(limit[index], line)
         factors = [line.queue.priority_factor for line in lines]
@@ -172,18 +182,18 @@ class _Terms:
         raw = [1.0 / factor if factor > 0 else 1.0 for factor in factors]
         weight = [1.0 / one if one > 0 else own for one, own in zip(overrides, raw, strict=True)]
         zero = (0,) * width
-        penalty = [zero if is_guest else line.penalty or zero for line, is_guest in pairs]
+        penalty = [line.penalty or zero for line in lines]
         return QueueColumns(
-            names=tuple(_line_name(line, is_guest=is_guest) for line, is_guest in pairs),
-            guest=np.array([is_guest for _, is_guest in pairs], np.uint8),
+            names=tuple(place.name for place in places),
+            guest=np.asarray(~is_home, np.uint8),
             weight=np.array(weight, np.float64),
             raw_weight=np.array(raw, np.float64),
-            cordoned=np.array([line.queue.cordoned and not is_guest for line, is_guest in pairs], np.uint8),
+            cordoned=np.array([line.queue.cordoned for line in lines], np.uint8) * is_home,
             tokens=np.array([line.tokens for line in lines], np.float64),
             burst=np.array([line.burst for line in lines], np.int64),
-            penalty=np.array(penalty, np.int64).reshape(len(lines), width),
+            penalty=np.array(penalty, np.int64).reshape(len(lines), width) * is_home[:, np.newaxis],
             limit=limit,
-            holds=np.array([line.holds and not is_guest for line, is_guest in pairs], np.uint8),
+            holds=np.array([line.holds for line in lines], np.uint8) * is_home,
         )
 
     def _write_limits(self, rows: Amounts, line: QueueLine) -> None:
@@ -228,18 +238,21 @@ def _lines(
     queues: list[QueueLine] | tuple[QueueLine, ...],
     queued: QueuedJobs,
     running: RunningJobs,
-) -> list[tuple[int, bool]]:
-    """Return the places of the queues that have a job here, by name; and again (True) of those that have guests."""
+) -> list[_Line]:
+    """Return the queues that have a job here, and once more those that have guests here, by name."""
     waiting = np.diff(queued.offsets)
     held = np.bincount(running.queue[running.kind == HOME], minlength=len(queues))
-    guests = np.bincount(running.queue[running.kind == AWAY], minlength=len(queues))
-    busy = [(int(index), False) for index in np.flatnonzero((waiting > 0) | (held > 0))]
-    busy += [(int(index), True) for index in np.flatnonzero(guests)]
-    return sorted(busy, key=lambda line: (_line_name(queues[line[0]], is_guest=line[1]), line[1]))
-
-
-def _line_name(line: QueueLine, *, is_guest: bool) -> str:
-    return line.queue.name + GUEST_SUFFIX if is_guest else line.queue.name
+    homes = np.flatnonzero((waiting > 0) | (held > 0)).tolist()
+    guests = np.unique(running.queue[running.kind == AWAY]).tolist()
+    lines = [_Line(index, is_guest=False, name=queues[index].queue.name) for index in homes]
+    taken = {line.queue.name for line in queues} if len(guests) else set()
+    for index in guests:
+        name = queues[index].queue.name + GUEST_SUFFIX
+        while name in taken:
+            name += GUEST_SUFFIX
+        taken.add(name)
+        lines.append(_Line(index, is_guest=True, name=name))
+    return sorted(lines, key=lambda line: line.name)
 
 
 def _nodes(fleet: FleetTable, shapes: ShapeTable, running: RunningJobs) -> tuple[NodeColumns, Rows, Flags]:
@@ -274,11 +287,11 @@ def _nodes(fleet: FleetTable, shapes: ShapeTable, running: RunningJobs) -> tuple
     return columns, row, overfull
 
 
-def _queued(queued: QueuedJobs, lines: list[tuple[int, bool]]) -> QueuedColumns:
+def _queued(queued: QueuedJobs, lines: list[_Line]) -> QueuedColumns:
     sizes = np.append(np.diff(queued.offsets), 0)
     offsets = np.zeros(len(lines) + 1, np.int64)
-    np.cumsum(sizes[[-1 if is_guest else index for index, is_guest in lines]], out=offsets[1:])
-    homes = [index for index, is_guest in lines if not is_guest]
+    np.cumsum(sizes[[-1 if line.is_guest else line.place for line in lines]], out=offsets[1:])
+    homes = [line.place for line in lines if not line.is_guest]
     if homes == list(range(len(homes))):
         places: Any = slice(0, int(offsets[-1]))
     else:
@@ -287,16 +300,14 @@ def _queued(queued: QueuedJobs, lines: list[tuple[int, bool]]) -> QueuedColumns:
     return QueuedColumns(offsets=offsets, row=queued.row[places], shape=queued.shape[places], gang=queued.gang[places])
 
 
-def _running(
-    running: RunningJobs, lines: list[tuple[int, bool]], node_row: Rows, class_priority: Amounts
-) -> RunningColumns:
+def _running(running: RunningJobs, lines: list[_Line], node_row: Rows, class_priority: Amounts) -> RunningColumns:
     """Sort the running jobs as their queues would serve them; `class_priority` is by shape.
 
     Foreign runs have done their part: they took room.
     """
-    place_of = np.full((2, max((index for index, _ in lines), default=-1) + 2), -1, np.int32)
-    for place, (index, is_guest) in enumerate(lines):
-        place_of[int(is_guest), index] = place
+    place_of = np.full((2, max((line.place for line in lines), default=-1) + 2), -1, np.int32)
+    for row, line in enumerate(lines):
+        place_of[int(line.is_guest), line.place] = row
     part = np.flatnonzero(running.kind != FOREIGN)
     own = place_of[(running.kind[part] != HOME).astype(np.intp), running.queue[part]]
     order = np.lexsort(

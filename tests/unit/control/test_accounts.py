@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from armada.control.accounts.figures import job_account, queue_account, round_account
+from armada.control.accounts.figures import job_account, queue_accounts, round_account
 from armada.control.accounts.words import moment, round_text
 from armada.control.explaining import Explaining
 from armada.control.rounds.planning import RoundReport
@@ -69,15 +69,13 @@ def test_a_round_adds_up(crowd: tuple[Driver, dict[str, tuple[str, ...]]]) -> No
 def test_a_queue_tells_its_losses_and_its_waiting_jobs(crowd: tuple[Driver, dict[str, tuple[str, ...]]]) -> None:
     driver, ids = crowd
     report = report_of(driver)
-    loser, winner = queue_account(report, "qa"), queue_account(report, "qb")
-    assert loser is not None
-    assert winner is not None
+    (loser,), (winner,) = queue_accounts(report, "qa"), queue_accounts(report, "qb")
     assert (loser.preempted.jobs, loser.optimised.jobs, loser.leased.jobs) == (2, 0, 0)
     assert list(loser.preempted.by_class) == ["armada-preemptible"]
     assert loser.allocated_by_class == {}
     assert [(waiting.reason, waiting.jobs) for waiting in winner.waiting] == [(Reason.NO_FIT, 3)]
     assert driver.world.ledger.job_at(winner.waiting[0].sample_row, report.order.as_of) in ids["late"]
-    assert (winner.unreached, queue_account(report, "nobody")) == (0, None)
+    assert (winner.unreached, queue_accounts(report, "nobody")) == (0, ())
 
 
 def test_a_job_hears_how_it_fared(crowd: tuple[Driver, dict[str, tuple[str, ...]]]) -> None:
@@ -146,8 +144,7 @@ def test_what_was_put_back_is_not_preempted() -> None:
     text = Explaining(driver.leader).pools(driver.world.ledger)
     assert "preempted 1 job with" in text
     assert "3 jobs competed for a place again, and kept it" in text
-    loser = queue_account(report, "qa")
-    assert loser is not None
+    (loser,) = queue_accounts(report, "qa")
     assert loser.preempted.jobs == 1
     assert len(driver.events(RunPreempted)) == 1
 

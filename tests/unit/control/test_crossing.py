@@ -5,6 +5,7 @@ Everywhere: pool `gpu` of one tainted node g1, and pool `cpu` of one node c1, wh
 
 from typing import Any
 
+from armada.control.explaining import Explaining
 from armada.control.leasing import Roster
 from armada.control.rounds.cadence import Cadence
 from armada.model.events import RunLeased, RunPreempted, RunsReleased
@@ -96,11 +97,11 @@ def test_jobs_of_a_full_pool_land_on_nodes_that_it_may_borrow() -> None:
 
 
 def test_a_pool_that_does_not_borrow_keeps_to_its_nodes() -> None:
+    """Its jobs are not the borrower's either: a pool leaves jobs alone that one of its away pools can take."""
     driver = two_pools()
-    driver.world.submit(*[item(plain("mid", tolerations=[{"key": "gpu", "operator": "Exists"}])) for _ in range(9)])
+    driver.world.submit(*[item(plain(tolerations=[{"key": "gpu", "operator": "Exists"}])) for _ in range(6)])
     driver.run()
-    found = leased(driver).values()
-    assert sorted((lease.pool, lease.node_name) for lease in found) == [("cpu", "c1")] * 4 + [("gpu", "g1")] * 4
+    assert sorted((lease.pool, lease.node_name) for lease in leased(driver).values()) == [("gpu", "g1")] * 4
 
 
 def test_the_executor_of_a_borrowed_node_is_told_to_start_the_run() -> None:
@@ -198,3 +199,25 @@ def test_a_gang_on_nodes_of_two_pools_goes_whole() -> None:
     assert {lost[job_id].kind for job_id in members} == {"urgency", "gang"}
     assert lost[guest].kind == "urgency"
     assert {each.preempting_job_id for each in lost.values()} == {own}
+
+
+def test_the_report_of_a_queue_tells_of_its_guests_apart() -> None:
+    driver = two_pools()
+    driver.world.submit(*[item(plain()) for _ in range(6)])
+    driver.run()
+    cycles(driver)
+    text = Explaining(driver.leader).queue(driver.world.ledger, "qa")
+    assert "Pool cpu: queue qa: share" in text
+    assert "Pool gpu: queue qa-away: share 0.500 of a fair share" in text
+
+
+def test_guests_of_a_queue_and_a_queue_of_that_name_are_two_lines() -> None:
+    driver = two_pools()
+    driver.world.queue("qa-away")
+    driver.world.submit(*[item(plain(cpu="2")) for _ in range(3)])
+    driver.run()
+    driver.world.submit(item(for_gpu()), queue="qa-away")
+    driver.run()
+    cycles(driver)
+    figures = {each.name: each.actual_share for each in driver.leader.reports["gpu"].decisions.queues}
+    assert figures == {"qa-away": 0.25, "qa-away-away": 0.5}

@@ -9,7 +9,7 @@ from armada.model import events as facts
 from armada.model.fleet import Bid, BidTable, PoolBids, PriorityClass
 from armada.model.jobs import GangSpec, JobShape, NewJob
 from armada.model.policy import MarketPolicy, PoolPolicy, SchedulingPolicy
-from armada.scheduling.snapshot import HOME, PoolSnapshot
+from armada.scheduling.snapshot import AWAY, ELSEWHERE, HOME, PoolSnapshot
 from armada.state.ledger import Ledger
 from armada.state.pools import Circumstances, Excluded
 from tests.unit.state.building import SHAPE, Story, leased, node, queue, submitted, template
@@ -152,6 +152,32 @@ def test_running_jobs_stand_on_their_nodes_and_ended_ones_hold_their_room() -> N
     story.fact(facts.RunsReleased(at_ms=2, run_ids=("ended-r",)))
     freed = story.ledger.pool_snapshot("default", EVERYBODY)
     assert freed.nodes.allocatable[:, cpu_column].tolist() == [4_000, 8_000]
+
+
+def test_a_pool_borrows_nodes_and_its_jobs_there_are_guests_of_their_owner() -> None:
+    lender = PoolPolicy(name="lender")
+    borrower = PoolPolicy(name="default", away_pools=("lender",))
+    story = story_with_nodes(msgspec.structs.replace(CLASSES, pools=(lender, borrower)))
+    lent = facts.ExecutorReported(at_ms=1, executor_id="x2", pool="lender", nodes=(node("n8", pool="lender"),), gone=())
+    story.fact(lent)
+    story.tell(submitted("home", "guest", "own"))
+    story.tell(submitted("member", "sibling", of=template(gang=GangSpec("g", 2))))
+    story.tell(leased("home"), leased("guest", node_id="n8", executor_id="x2"))
+    story.tell(leased("member", node_id="n8", executor_id="x2"), leased("sibling", node_id="n2", executor_id="x2"))
+    own = facts.RunLeased(
+        at_ms=1, job_id="own", run_id="o", executor_id="x2", node_id="n8", node_name="n8", pool="lender", priority=1
+    )
+    story.tell(own)
+    borrowing = story.ledger.pool_snapshot("default", EVERYBODY)
+    assert borrowing.nodes.ids == ("n1", "n2", "n8")
+    assert running(story, borrowing) == {"home": "n1", "guest": "n8", "member": "n8", "sibling": "n2"}
+    assert borrowing.queues.names == ("qa",)
+    lending = story.ledger.pool_snapshot("lender", EVERYBODY)
+    assert lending.nodes.ids == ("n8",)
+    assert lending.queues.names == ("qa", "qa-away")
+    kinds = dict(zip(running(story, lending), lending.running.kind.tolist(), strict=True))
+    assert kinds == {"own": HOME, "guest": AWAY, "member": AWAY, "sibling": ELSEWHERE}
+    assert running(story, lending)["sibling"] is None
 
 
 def test_nodes_of_executors_that_take_no_part_are_left_out_and_others_keep_their_order() -> None:

@@ -25,7 +25,7 @@ from armada.scheduling.decisions import (
     Termination,
     node_objections,
 )
-from armada.scheduling.snapshot import ELSEWHERE, PoolSnapshot, Rows
+from armada.scheduling.snapshot import ELSEWHERE, GUEST_SUFFIX, PoolSnapshot, Rows
 
 NO_ROW: Final = -1
 NAMED: Final = 3
@@ -188,10 +188,15 @@ def round_account(report: RoundReport) -> RoundAccount:
     )
 
 
-def queue_account(report: RoundReport, name: str) -> QueueAccount | None:
-    """Return the account of one queue in a round; None where the queue had no part in it."""
-    figures = next((figures for figures in report.decisions.queues if figures.name == name), None)
-    return _queue_account(report, _Columns(report), figures) if figures is not None else None
+def queue_accounts(report: RoundReport, name: str) -> tuple[QueueAccount, ...]:
+    """Return the accounts of one queue in a round: of its own jobs, and of its guests; those that had a part in it."""
+    columns = _Columns(report)
+    lines = {(name, False), (name + GUEST_SUFFIX, True)}
+    return tuple(
+        _queue_account(report, columns, figures)
+        for figures, is_guest in zip(report.decisions.queues, columns.snapshot.queues.guest > 0, strict=True)
+        if (figures.name, bool(is_guest)) in lines
+    )
 
 
 def _queue_account(report: RoundReport, columns: _Columns, figures: QueueFigures) -> QueueAccount:
