@@ -14,7 +14,7 @@ from armada.model.policy import OPTIMISER_RESERVE_MS, PoolPolicy, SchedulingPoli
 from armada.model.resources import fraction_of
 from armada.scheduling.kernels.columns.rows import add_by_node, renumber, translate
 from armada.scheduling.market.columns import Ground, Offers, with_market
-from armada.scheduling.matching import PlacementRule, Verdicts, label_keys, match
+from armada.scheduling.matching import Judgements, PlacementRule, Verdicts
 from armada.scheduling.snapshot import (
     AWAY,
     CROSS_POOL,
@@ -58,6 +58,9 @@ class _Line(NamedTuple):
 
 KEPT_VERDICTS = 8
 """How many verdict tables a fleet remembers: equal rounds follow each other."""
+
+KEPT_RULES = 4_096
+"""When this many rules more than twice those in use were judged, all are judged anew, so that nothing piles up."""
 
 
 def build_snapshot(  # noqa: PLR0913 - one argument a table or number that its owner holds
@@ -377,18 +380,29 @@ def _verdicts(
             in_use[[rule for rule, _, _ in shapes.away.get(kind, ())]] = True
     place = np.where(in_use, np.cumsum(in_use) - 1, -1).astype(np.int32)
     tolerations = question.pool.default_tolerations
-    key = (shapes.rules_epoch, in_use.tobytes(), question.overfull.tobytes(), question.labels, tolerations)
+    about = (question.overfull.tobytes(), question.labels, tolerations)
+    key = (shapes.rules_epoch, in_use.tobytes(), *about)
     known = fleet.verdicts.get(key)
     if known is None:
-        rules = [_widened(shapes.rules[index], question.pool) for index in np.flatnonzero(in_use)]
-        sets, taint_set = fleet.taint_sets_with(question.overfull)
-        keys = {name: fleet.label(name) for rule in rules for name in label_keys(rule)}
-        keys.update((label, fleet.label(label)) for label in question.labels)
-        known = match(rules, sets, taint_set, keys, question.labels)
-        while len(fleet.verdicts) >= KEPT_VERDICTS:
-            fleet.verdicts.pop(next(iter(fleet.verdicts)))
-        fleet.verdicts[key] = known
+        places = np.flatnonzero(in_use).tolist()
+        judgements = fleet.judgements.get(about)
+        if judgements is None or len(judgements) > KEPT_RULES + 2 * len(places):
+            sets, taint_set = fleet.taint_sets_with(question.overfull)
+            judgements = Judgements(
+                sets, taint_set, fleet.label, question.labels, lambda rule: _widened(rule, question.pool)
+            )
+            _keep(fleet.judgements, about, judgements)
+        known = judgements.verdicts(shapes.rules, places)
+        _keep(fleet.verdicts, key, known)
     return known, place
+
+
+def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
+    """Remember a value; the oldest ones are forgotten."""
+    kept.pop(key, None)
+    while len(kept) >= KEPT_VERDICTS:
+        kept.pop(next(iter(kept)))
+    kept[key] = value
 
 
 def _widened(rule: PlacementRule, pool: PoolPolicy) -> PlacementRule:

@@ -5,7 +5,7 @@ and taints that the rules mention. `match` evaluates every rule on every type an
 test failed first. Free room is not looked at here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -22,6 +22,9 @@ UNSCHEDULABLE = Taint("armadaproject.io/unschedulable", "true", "NoSchedule")
 """What a node that takes no new work carries for us besides its own taints."""
 
 NAME_FIELD = "metadata.name"
+
+_JUDGED_TOGETHER = 256
+"""Requirements whose truth stands in memory at once, by value of the label."""
 
 
 class PlacementRule(msgspec.Struct, frozen=True):
@@ -102,14 +105,6 @@ def _whole(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-def label_keys(rule: PlacementRule) -> tuple[str, ...]:
-    """Return the labels that a rule looks at (NAME_FIELD stands for the node's name), in order of mention."""
-    keys = dict.fromkeys(key for key, _ in rule.node_selector)
-    for term in rule.affinity or ():
-        keys.update(dict.fromkeys(_column_key(requirement) for requirement in term))
-    return tuple(keys)
-
-
 def _column_key(requirement: SelectorRequirement) -> str:
     """Fields and labels live in one table of columns; a leading NUL keeps a field from meeting a label's key."""
     return f"\0{requirement.key}" if requirement.on_field else requirement.key
@@ -122,29 +117,95 @@ def match(
     columns: Mapping[str, LabelColumn],
     split_by: Sequence[str] = (),
 ) -> Verdicts:
-    """Find the node types and judge every rule on every type.
+    """Find the node types and judge every rule on every type, once: see `Judgements`.
 
-    Args:
-        rules: what jobs demand.
-        taint_sets: the distinct taint lists.
-        taint_set: which of them each node carries [N].
-        columns: a column for each label that a rule or `split_by` mentions.
-        split_by: labels by whose values nodes must differ in type although no rule mentions them.
+    `columns` has one for each label that a rule or `split_by` mentions.
     """
-    atoms = _atoms_by_key(rules)
-    node_count = len(taint_set)
-    code = taint_set.astype(np.int64)
-    for key, requirements in atoms.items():
-        code = _refined(code, _classes(columns[key], requirements))
-    for key in split_by:
-        code = _refined(code, columns[key].code.astype(np.int64) + 1)
-    _, first_seen, types = np.unique(code, return_index=True, return_inverse=True)
-    first: Rows = first_seen.astype(np.int32)
-    judge = _Judge(taint_sets, taint_set[first], {key: _column_at(columns[key], first) for key in atoms})
-    verdict = np.empty((len(rules), len(first) if node_count else 0), np.int32)
-    for index, rule in enumerate(rules):
-        verdict[index] = judge.verdict(rule)
-    return Verdicts(types.astype(np.int32).reshape(node_count), first, verdict, tuple(judge.texts))
+    return Judgements(taint_sets, taint_set, columns.__getitem__, split_by).verdicts(rules, range(len(rules)))
+
+
+class Judgements:
+    """Verdicts on one fleet, kept while its nodes stay as they are: each rule is judged once, in the round it comes.
+
+    A rule that tells nodes of one type apart splits the type; verdicts that were known hold for both parts.
+    """
+
+    def __init__(
+        self,
+        taint_sets: Sequence[tuple[Taint, ...]],
+        taint_set: Rows,
+        column: Callable[[str], LabelColumn],
+        split_by: Sequence[str] = (),
+        widened: Callable[[PlacementRule], PlacementRule] = lambda rule: rule,
+    ) -> None:
+        """Begin without rules.
+
+        Args:
+            taint_sets: the distinct taint lists.
+            taint_set: which of them each node carries [N].
+            column: gives a label's column.
+            split_by: labels by whose values nodes must differ in type although no rule mentions them.
+            widened: what a rule becomes before it is judged.
+        """
+        self._taint_sets, self._taint_set = taint_sets, taint_set
+        self._column = column
+        self._widened = widened
+        self._known: dict[int, tuple[PlacementRule, int]] = {}
+        self._atoms: dict[str, dict[SelectorRequirement, None]] = {}
+        self._texts: dict[str, int] = {}
+        code = taint_set.astype(np.int64)
+        for key in split_by:
+            code = _refined(code, column(key).code.astype(np.int64) + 1)
+        self._set_types(code)
+        self._verdict = np.empty((0, len(self._first)), np.int32)
+
+    def __len__(self) -> int:
+        """Return how many rules were judged."""
+        return len(self._verdict)
+
+    def verdicts(self, rules: Sequence[PlacementRule], places: Sequence[int]) -> Verdicts:
+        """Return the verdicts on `rules[place]` for some places, in that order.
+
+        A rule is known again by its place, as long as the same object stands there.
+        """
+        known = self._known
+        fresh = [place for place in places if place not in known or known[place][0] is not rules[place]]
+        if fresh:
+            judged = [self._widened(rules[place]) for place in fresh]
+            self._split_types(judged)
+            row = len(self._verdict)
+            known.update((place, (rules[place], row + index)) for index, place in enumerate(fresh))
+            self._verdict = np.concatenate((self._verdict, self._judged(judged)))
+        rows = [known[place][1] for place in places]
+        in_order = rows == list(range(len(self._verdict)))
+        verdict = self._verdict if in_order else self._verdict[rows]
+        return Verdicts(self._type, self._first, verdict, tuple(self._texts))
+
+    def _set_types(self, code: NDArray[np.int64]) -> None:
+        _, first, types = np.unique(code, return_index=True, return_inverse=True)
+        self._first: Rows = first.astype(np.int32)
+        self._type: Rows = types.astype(np.int32).reshape(len(code))
+
+    def _split_types(self, rules: Sequence[PlacementRule]) -> None:
+        """Split types until none of these rules tells two nodes of one type apart."""
+        code = self._type.astype(np.int64)
+        for key, requirements in _atoms_by_key(rules).items():
+            met = self._atoms.setdefault(key, {})
+            fresh = [requirement for requirement in requirements if requirement not in met]
+            if fresh:
+                met.update(dict.fromkeys(fresh))
+                code = _refined(code, _classes(self._column(key), fresh))
+        parent = self._type
+        self._set_types(code)
+        self._verdict = self._verdict[:, parent[self._first]]
+
+    def _judged(self, rules: Sequence[PlacementRule]) -> NDArray[np.int32]:
+        columns = {key: _column_at(self._column(key), self._first) for key in self._atoms}
+        judge = _Judge(self._taint_sets, self._taint_set[self._first], columns, self._texts)
+        verdict = np.empty((len(rules), len(self._first)), np.int32)
+        for index, rule in enumerate(rules):
+            verdict[index] = judge.verdict(rule)
+        return verdict
 
 
 def _column_at(column: LabelColumn, nodes: Rows) -> LabelColumn:
@@ -185,12 +246,19 @@ def _classes(column: LabelColumn, requirements: Sequence[SelectorRequirement]) -
 
     Nodes with and without the label are kept apart, because refusals name that difference.
     """
-    table = np.array([_truth(column, requirement) for requirement in requirements]).T
-    present = np.ones((len(table), 1), np.bool_)
-    present[-1] = False
-    packed = np.packbits(np.hstack((table, present)), axis=1)
-    _, value_class = np.unique(packed, axis=0, return_inverse=True)
-    by_value: NDArray[np.int64] = value_class.reshape(-1).astype(np.int64)
+    by_value = np.zeros(len(column.values) + 1, np.int64)
+    by_value[-1] = 1
+    others = []
+    for number, requirement in enumerate(requirements, 2):
+        if requirement.operator != "In" or len(requirement.values) != 1:
+            others.append(requirement)
+        elif requirement.values[0] in column.places:
+            by_value[column.places[requirement.values[0]]] = number
+    for start in range(0, len(others), _JUDGED_TOGETHER):
+        some = others[start : start + _JUDGED_TOGETHER]
+        packed = np.packbits(np.array([_truth(column, requirement) for requirement in some]).T, axis=1)
+        _, value_class = np.unique(packed, axis=0, return_inverse=True)
+        by_value = _refined(by_value, value_class.reshape(-1).astype(np.int64))
     return by_value[column.code]
 
 
@@ -211,8 +279,9 @@ class _Judge:
         taint_sets: Sequence[tuple[Taint, ...]],
         taint_set: Rows,
         columns: Mapping[str, LabelColumn],
+        texts: dict[str, int],
     ) -> None:
-        self.texts: dict[str, int] = {}
+        self.texts = texts
         self._taint_sets = taint_sets
         self._taint_set = taint_set
         self._columns = columns
@@ -224,9 +293,10 @@ class _Judge:
             return np.full(len(self._taint_set), self._text(rule.impossible), np.int32)
         verdict = self._taints_verdict(rule.tolerations).copy()
         for key, value in rule.node_selector:
-            absent = (verdict == FITS) & (self._columns[key].code < 0)
+            column = self._columns[key]
+            absent = (verdict == FITS) & (column.code < 0)
             verdict[absent] = self._text(f"the node lacks the label {key}")
-            differs = (verdict == FITS) & ~self._holds(SelectorRequirement(key, "In", (value,)))
+            differs = (verdict == FITS) & (column.code != column.places.get(value, len(column.values)))
             verdict[differs] = self._text(f"the node's label {key} is not {value}")
         if rule.affinity is not None:
             fits = np.zeros(len(verdict), np.bool_)

@@ -207,6 +207,7 @@ def lay_out_nodes(snapshot: PoolSnapshot, shapes: Shapes) -> Nodes:
     else:
         block, key_column, key_step = len(step), column, step
     keys = len(key_column) + 1
+    ranks_follow_rows = _ranks_follow_rows(nodes.lane, nodes.rank)
     lanes = int(nodes.lane.max()) + 1 if count else 0
     return Nodes(
         free=np.repeat(nodes.allocatable[np.newaxis], buckets, axis=0),
@@ -221,7 +222,8 @@ def lay_out_nodes(snapshot: PoolSnapshot, shapes: Shapes) -> Nodes:
         key_step=key_step,
         block=block,
         lanes_merge=int(lanes_merge),
-        ranks_follow_rows=int(_ranks_follow_rows(nodes.lane, nodes.rank)),
+        ranks_follow_rows=int(ranks_follow_rows),
+        walk_matters=int(lanes_merge and (len(uneven) > 0 or not ranks_follow_rows)),
         order=np.zeros((buckets, count), np.int32),
         key=np.zeros((buckets, count, keys), np.int64),
         built=np.zeros(buckets, np.uint8),

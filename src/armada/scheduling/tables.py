@@ -117,6 +117,7 @@ class FleetTable:
         self.lane = self._lanes(policy)
         self._labels: dict[str, LabelColumn] = {}
         self.verdicts: dict[Any, Any] = {}
+        self.judgements: dict[Any, Any] = {}
 
     def __len__(self) -> int:
         return len(self.nodes)

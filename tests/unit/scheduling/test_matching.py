@@ -5,9 +5,17 @@ import random
 import numpy as np
 import pytest
 
-from armada.model.fleet import Taint
+from armada.model.fleet import Node, Taint
 from armada.model.jobs import SelectorRequirement, Toleration
-from armada.scheduling.matching import FITS, PlacementRule, match, requirement_holds, tolerates
+from armada.scheduling.matching import (
+    FITS,
+    Judgements,
+    PlacementRule,
+    Verdicts,
+    match,
+    requirement_holds,
+    tolerates,
+)
 from armada.scheduling.tables import FleetTable
 from tests.unit.scheduling.builders import node, policy
 
@@ -90,10 +98,8 @@ def random_rule(chance: random.Random) -> PlacementRule:
     )
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_verdicts_on_types_equal_those_on_nodes(seed: int) -> None:
-    chance = random.Random(seed)
-    nodes = [
+def random_nodes(chance: random.Random) -> list[Node]:
+    return [
         node(
             f"n{number}",
             labels={key: str(chance.randrange(4)) for key in "ab" if chance.random() < 0.8},
@@ -101,14 +107,51 @@ def test_verdicts_on_types_equal_those_on_nodes(seed: int) -> None:
         )
         for number in range(40)
     ]
-    rules = [random_rule(chance) for _ in range(8)]
-    fleet = FleetTable(policy(), "p", nodes)
-    keys = ("a", "b", "\0metadata.name")
-    verdicts = match(rules, fleet.taint_sets, fleet.taint_set, {key: fleet.label(key) for key in keys})
+
+
+def check(verdicts: Verdicts, rules: list[PlacementRule], nodes: list[Node]) -> None:
     for row, rule in enumerate(rules):
         for place, one in enumerate(nodes):
             accepted = verdicts.verdict[row, verdicts.type[place]] == FITS
             assert accepted == plain_verdict(rule, one.labels, one.name, one.taints)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_verdicts_on_types_equal_those_on_nodes(seed: int) -> None:
+    chance = random.Random(seed)
+    nodes, rules = random_nodes(chance), [random_rule(chance) for _ in range(8)]
+    fleet = FleetTable(policy(), "p", nodes)
+    keys = ("a", "b", "\0metadata.name")
+    check(match(rules, fleet.taint_sets, fleet.taint_set, {key: fleet.label(key) for key in keys}), rules, nodes)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rules_may_come_and_go_and_places_be_used_again(seed: int) -> None:
+    chance = random.Random(seed)
+    nodes = random_nodes(chance)
+    fleet = FleetTable(policy(), "p", nodes)
+    judgements = Judgements(fleet.taint_sets, fleet.taint_set, fleet.label)
+    rules = [random_rule(chance) for _ in range(12)]
+    for _ in range(8):
+        places = sorted(chance.sample(range(12), chance.randrange(12)))
+        check(judgements.verdicts(rules, places), [rules[place] for place in places], nodes)
+        rules[chance.randrange(12)] = random_rule(chance)
+
+
+def test_a_rule_is_judged_once() -> None:
+    fleet = FleetTable(policy(), "p", [node("a"), node("b")])
+    judged: list[PlacementRule] = []
+
+    def widened(rule: PlacementRule) -> PlacementRule:
+        judged.append(rule)
+        return rule
+
+    judgements = Judgements(fleet.taint_sets, fleet.taint_set, fleet.label, widened=widened)
+    rules = [PlacementRule(node_selector=(("host", host),)) for host in ("a", "b", "gone")]
+    for places in ([0, 1], [0, 1, 2], [2]):
+        judgements.verdicts(rules, places)
+    assert judged == rules
+    assert len(judgements) == 3
 
 
 def test_nodes_that_no_rule_tells_apart_are_one_type() -> None:

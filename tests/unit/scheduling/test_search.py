@@ -18,10 +18,14 @@ from tests.unit.scheduling.builders import Setting, node, policy
 NOTHING_SPECIAL = Tuning(few_nodes=0, longest_walk=10**6)
 ALWAYS_A_HEAP = Tuning(few_nodes=0, longest_walk=0, heaps=2, freed_ring=8)
 ALWAYS_A_LIST = Tuning(few_nodes=10**6)
+DISKS = ("fast", "slow")
 
 
 def random_setting(seed: int, *, nodes: int, jobs: int, running: float) -> Setting:
-    """A pool with uneven amounts, lanes by rack, ids that do not follow rows, taints, gangs and four classes."""
+    """A pool with uneven amounts, lanes by rack, ids that do not follow rows, taints, gangs and four classes.
+
+    The label `disk` makes no lanes: a selector of it refuses nodes in the middle of one.
+    """
     chance = random.Random(seed)
     setting = Setting(policy=policy(protected_fraction=chance.choice([0.0, 0.5, 1.0]), indexed_node_labels=("rack",)))
     names = [f"n{number}" for number in range(nodes)]
@@ -32,7 +36,7 @@ def random_setting(seed: int, *, nodes: int, jobs: int, running: float) -> Setti
             chance.choice([2, 4, 4.05]),
             f"{chance.choice([16384, 17000, 40000])}Mi",
             gpu=chance.choice([0, 0, 0, 4]),
-            labels={"rack": f"r{chance.randrange(1 + nodes // 8)}"},
+            labels={"rack": f"r{chance.randrange(1 + nodes // 8)}", "disk": chance.choice(DISKS)},
             taints=(Taint("gpu", "yes"),) if chance.random() < 0.2 else (),
         )
         for name in names
@@ -48,6 +52,8 @@ def random_setting(seed: int, *, nodes: int, jobs: int, running: float) -> Setti
         }
         if chance.random() < 0.3:
             values["shape"] = {"tolerations": (Toleration("gpu", "Exists"),)}
+        elif chance.random() < 0.2:
+            values["shape"] = {"node_selector": (("disk", chance.choice(DISKS)),)}
         queue = f"q{chance.randrange(6)}"
         place = chance.choice(names)
         if chance.random() < running and room[place] >= cpu:
@@ -55,7 +61,7 @@ def random_setting(seed: int, *, nodes: int, jobs: int, running: float) -> Setti
             setting.add(chance.choice(["q0", "q0", queue]), node=place, **values)
         elif chance.random() < 0.1:
             size = chance.randrange(2, 5)
-            label = chance.choice(["", "", "rack"])
+            label = chance.choice(["", "", "rack", "disk"])
             setting.add(queue, size, gang=f"g{number}", size=size, label=label, **values)
         else:
             setting.add(queue, **values)
@@ -87,22 +93,51 @@ def plain_choice(snapshot: PoolSnapshot, board: Board, bucket: int, shape: int) 
     return -1
 
 
+@pytest.mark.parametrize("is_listed", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_index_finds_what_a_merge_of_lanes_finds(seed: int) -> None:
+def test_a_search_finds_what_a_merge_of_lanes_finds(seed: int, *, is_listed: bool) -> None:
     chance = random.Random(seed)
     snapshot = random_setting(seed, nodes=90, jobs=150, running=0.5).snapshot()
-    board = lay_out(snapshot)
+    board = lay_out(snapshot, ALWAYS_A_LIST)
     nodes, shapes = board.nodes, board.shapes
     for _ in range(150):
         shape = chance.randrange(len(shapes.rule))
         bucket = chance.randrange(len(snapshot.rules.priorities))
         want, verdict = shapes.wanted[shape], shapes.verdict[shapes.rule[shape]]
-        found = search(nodes, bucket, want, verdict, shapes.few_nodes, 0, 0, False)
+        low, high = shapes.few_offsets[shapes.rule[shape]], shapes.few_offsets[shapes.rule[shape] + 1]
+        found = search(nodes, bucket, want, verdict, shapes.few_nodes, low, high, is_listed)
         assert found == plain_choice(snapshot, board, bucket, shape)
         if found >= 0 and chance.random() < 0.7:
             change(nodes, found, want, -1, 0, bucket)
         elif chance.random() < 0.3:
             change(nodes, chance.randrange(len(snapshot.nodes.ids)), want, 1, 0, len(snapshot.rules.priorities) - 1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_node_that_a_rule_refuses_still_stands_in_the_way_of_its_lane(seed: int) -> None:
+    chance = random.Random(seed)
+    setting = Setting(policy=policy(indexed_node_labels=("rack",)))
+    setting.nodes = [
+        node(
+            f"n{number:02d}",
+            chance.choice([4, 4.03, 4.06, 4.09, 4.1]),
+            labels={"rack": f"r{chance.randrange(4)}", "disk": chance.choice(DISKS)},
+        )
+        for number in chance.sample(range(100), 40)
+    ]
+    for disk in DISKS:
+        setting.add("A", 40, cpu="130m", shape={"node_selector": (("disk", disk),)})
+    snapshot = setting.snapshot()
+    board = lay_out(snapshot, ALWAYS_A_LIST)
+    nodes, shapes = board.nodes, board.shapes
+    for _ in range(60):
+        shape = chance.randrange(len(shapes.rule))
+        want, verdict = shapes.wanted[shape], shapes.verdict[shapes.rule[shape]]
+        low, high = shapes.few_offsets[shapes.rule[shape]], shapes.few_offsets[shapes.rule[shape] + 1]
+        listed = search(nodes, 0, want, verdict, shapes.few_nodes, low, high, True)
+        assert listed == search(nodes, 0, want, verdict, shapes.few_nodes, 0, 0, False)
+        assert listed == plain_choice(snapshot, board, 0, shape)
+        change(nodes, listed, want, -1, 0, len(snapshot.rules.priorities) - 1)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -17,6 +17,7 @@ class Nodes(NamedTuple):
     `column` and `step` [I] are the indexed resources and their resolutions (1 where all amounts are multiples of it
     anyway). The index of bucket b is `order[b]`: nodes sorted by `key[b, node]`, brought up to date for the nodes in
     `stale_list[b]` before it is read. `tie` is the last key column. The first `block` columns of a key are rounded.
+    `walk_matters` where the walk of a lane may meet nodes in another order than that of their exact amounts and ranks.
     `most[b, chunk]` bounds what a node in this stretch of the order may have free. `latest[b]` is the place found last:
     mostly the node there is the next one to move. The rest is scratch of `search`.
     """
@@ -34,6 +35,7 @@ class Nodes(NamedTuple):
     block: int
     lanes_merge: int
     ranks_follow_rows: int
+    walk_matters: int
     order: Rows
     key: Amounts
     built: Flags

@@ -46,50 +46,16 @@ def is_walked(nodes: Nodes, bucket: int, node: int, want: Amounts) -> bool:
     return True
 
 
-@woven
-def choose_among(nodes: Nodes, bucket: int, want: Amounts, verdict: Rows, candidates: Rows, low: int, high: int) -> int:
-    """Return the reference's choice among `candidates[low:high]`, lane by lane, or -1."""
-    lanes = 0
-    for index in range(low, high):
-        node = candidates[index]
-        if verdict[nodes.type[node]] < 0 and fits(nodes.free, bucket, node, want):
-            lane = nodes.lane[node]
-            if nodes.lane_first[lane] < 0:
-                nodes.lane_list[lanes] = lane
-                lanes += 1
-                nodes.lane_first[lane] = node
-            elif comes_first_in_lane(nodes, bucket, node, nodes.lane_first[lane]):
-                nodes.lane_first[lane] = node
-    if lanes > 1:
-        for index in range(lanes):
-            lane = nodes.lane_list[index]
-            nodes.lane_top[lane] = nodes.lane_first[lane]
-        for index in range(low, high):
-            node = candidates[index]
-            lane = nodes.lane[node]
-            first = nodes.lane_first[lane]
-            if first < 0 or node == first or not is_walked(nodes, bucket, node, want):
-                continue
-            if comes_first_in_lane(nodes, bucket, node, first) and comes_first_exactly(
-                nodes, bucket, nodes.lane_top[lane], node
-            ):
-                nodes.lane_top[lane] = node
-    best = -1
-    for index in range(lanes):
-        lane = nodes.lane_list[index]
-        if best < 0 or comes_first_exactly(nodes, bucket, nodes.lane_top[lane], nodes.lane_top[best]):
-            best = lane
-    chosen = nodes.lane_first[best] if best >= 0 else -1
-    for index in range(lanes):
-        nodes.lane_first[nodes.lane_list[index]] = -1
-    return chosen
+@part
+def top_before(nodes: Nodes, bucket: int, place: int, want: Amounts) -> int:
+    """Return the node of greatest exact key that the walk of a lane meets up to the node at `place` of the index.
 
-
-@woven
-def is_contested(nodes: Nodes, bucket: int, place: int, want: Amounts) -> bool:
-    """Say whether a node of the same lane comes before the one at `place` although its exact key is greater."""
+    Mostly that is the node itself. Others count whether the job may run on them or not: the reference asks that only
+    of a node that has come up.
+    """
     count, width = nodes.order.shape[1], nodes.key.shape[2]
     node = nodes.order[bucket, place]
+    top = node
     for resource in range(nodes.block - 1, nodes.column.shape[0]):
         column = resource + 1
         exact = nodes.key[bucket, node, column]
@@ -108,18 +74,76 @@ def is_contested(nodes: Nodes, bucket: int, place: int, want: Amounts) -> bool:
                 nodes.lane[other] == nodes.lane[node]
                 and comes_first_in_lane(nodes, bucket, other, node)
                 and is_walked(nodes, bucket, other, want)
+                and comes_first_exactly(nodes, bucket, top, other)
             ):
-                return True
+                top = other
     if nodes.ranks_follow_rows:
-        return False
+        return int(top)
     for index in range(place + 1, count):
         other = nodes.order[bucket, index]
         for column in range(width - 1):
             if nodes.key[bucket, other, column] != nodes.key[bucket, node, column]:
-                return False
-        if nodes.lane[other] == nodes.lane[node] and other < node:
-            return True
-    return False
+                return int(top)
+        if nodes.lane[other] == nodes.lane[node] and other < node and comes_first_exactly(nodes, bucket, top, other):
+            top = other
+    return int(top)
+
+
+@part
+def place_of(nodes: Nodes, bucket: int, node: int) -> int:
+    """Return the node's place in the index, which is up to date."""
+    for column in range(nodes.key.shape[2]):
+        nodes.bound[column] = nodes.key[bucket, node, column]
+    return int(lower_bound(nodes, bucket, 0, nodes.order.shape[1]))
+
+
+@woven
+def choose_among(
+    nodes: Nodes, bucket: int, want: Amounts, verdict: Rows, candidates: Rows, low: int, high: int, is_listed: bool
+) -> int:
+    """Return the reference's choice among `candidates[low:high]`, lane by lane, or -1.
+
+    Candidates that are listed are not all that a lane's walk may meet: the index knows the others.
+    """
+    lanes = 0
+    for index in range(low, high):
+        node = candidates[index]
+        if verdict[nodes.type[node]] < 0 and fits(nodes.free, bucket, node, want):
+            lane = nodes.lane[node]
+            if nodes.lane_first[lane] < 0:
+                nodes.lane_list[lanes] = lane
+                lanes += 1
+                nodes.lane_first[lane] = node
+            elif comes_first_in_lane(nodes, bucket, node, nodes.lane_first[lane]):
+                nodes.lane_first[lane] = node
+    if lanes > 1:
+        if is_listed and nodes.walk_matters:
+            refresh(nodes, bucket)
+        for index in range(lanes):
+            lane = nodes.lane_list[index]
+            nodes.lane_top[lane] = nodes.lane_first[lane]
+            if is_listed and nodes.walk_matters:
+                place = place_of(nodes, bucket, nodes.lane_first[lane])
+                nodes.lane_top[lane] = top_before(nodes, bucket, place, want)
+        for index in range(low, low if is_listed else high):
+            node = candidates[index]
+            lane = nodes.lane[node]
+            first = nodes.lane_first[lane]
+            if first < 0 or node == first or not is_walked(nodes, bucket, node, want):
+                continue
+            if comes_first_in_lane(nodes, bucket, node, first) and comes_first_exactly(
+                nodes, bucket, nodes.lane_top[lane], node
+            ):
+                nodes.lane_top[lane] = node
+    best = -1
+    for index in range(lanes):
+        lane = nodes.lane_list[index]
+        if best < 0 or comes_first_exactly(nodes, bucket, nodes.lane_top[lane], nodes.lane_top[best]):
+            best = lane
+    chosen = nodes.lane_first[best] if best >= 0 else -1
+    for index in range(lanes):
+        nodes.lane_first[nodes.lane_list[index]] = -1
+    return chosen
 
 
 @woven
@@ -172,7 +196,7 @@ def search(
         if place < 0:
             return -1
         candidates = nodes.order[bucket]
-        if not nodes.lanes_merge or not is_contested(nodes, bucket, place, want):
+        if not nodes.lanes_merge or top_before(nodes, bucket, place, want) == candidates[place]:
             return int(candidates[place])
         low, high = find_block(nodes, bucket, place)
-    return choose_among(nodes, bucket, want, verdict, candidates, low, high)
+    return choose_among(nodes, bucket, want, verdict, candidates, low, high, is_listed)
