@@ -36,7 +36,7 @@ from armada.scheduling.eviction import (
 from armada.scheduling.fairness import Shares, due_shares, indicative_shares, queue_figures, work_out_shares
 from armada.scheduling.intake import build_snapshot
 from armada.scheduling.kernels import codes
-from armada.scheduling.kernels.columns.rows import keep, merge, take
+from armada.scheduling.kernels.columns.rows import keep, merge, renumber, take
 from armada.scheduling.kernels.draw import draw
 from armada.scheduling.kernels.jobs import Jobs, sort_out
 from armada.scheduling.kernels.market.turns import Market
@@ -358,6 +358,7 @@ def warm_up() -> None:
     take(rows, rows, rows.copy())
     keep(rows, rows, 0, rows.copy())
     merge(rows, rows, np.zeros(1, np.int64), np.zeros(2, np.int32))
+    renumber(rows.copy(), rows)
 
 
 def _tiny_pool(policy: SchedulingPolicy) -> PoolSnapshot:
