@@ -105,6 +105,14 @@ def _whole(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
+def label_keys(rule: PlacementRule) -> tuple[str, ...]:
+    """Return the labels that a rule looks at (NAME_FIELD stands for the node's name), in order of mention."""
+    keys = dict.fromkeys(key for key, _ in rule.node_selector)
+    for term in rule.affinity or ():
+        keys.update(dict.fromkeys(_column_key(requirement) for requirement in term))
+    return tuple(keys)
+
+
 def _column_key(requirement: SelectorRequirement) -> str:
     """Fields and labels live in one table of columns; a leading NUL keeps a field from meeting a label's key."""
     return f"\0{requirement.key}" if requirement.on_field else requirement.key
