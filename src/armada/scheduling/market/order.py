@@ -3,11 +3,15 @@
 The snapshot brings running and queued jobs in market order; what is left is to merge them.
 """
 
+from typing import Final
+
 import numpy as np
 
-from armada.scheduling.kernels.market.turns import Market
+from armada.scheduling.kernels.market.turns import AGE, Market
 from armada.scheduling.placement import Board
 from armada.scheduling.snapshot import Rows
+
+KEY_COLUMNS: Final = AGE + 1
 
 
 def line_up(board: Board, evicted: Rows, *, queued: bool, by_priority: bool = False) -> Market:
@@ -42,9 +46,7 @@ def line_up(board: Board, evicted: Rows, *, queued: bool, by_priority: bool = Fa
         bid=trade.bid,
         runs=trade.runs,
         leased=trade.leased,
-        head_bid=np.zeros(queues, np.float64),
-        head_runs=np.zeros(queues, np.uint8),
-        head_leased=np.zeros(queues, np.int64),
+        head_key=np.zeros((queues, KEY_COLUMNS), np.float64),
         best=np.full(2 * _power_of_two(queues), -1, np.int32),
         last=np.full(1, -1, np.int32),
         last_bid=np.zeros(1, np.float64),
@@ -70,9 +72,7 @@ def _closed() -> Market:
         bid=floats,
         runs=flags,
         leased=amounts,
-        head_bid=floats,
-        head_runs=flags,
-        head_leased=amounts,
+        head_key=np.zeros((0, KEY_COLUMNS), np.float64),
         best=rows,
         last=rows,
         last_bid=floats,

@@ -10,25 +10,33 @@ from typing import NamedTuple
 
 from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.books import Books
-from armada.scheduling.kernels.compiled import part
+from armada.scheduling.kernels.compiled import part, woven
 from armada.scheduling.kernels.jobs import Jobs, Shapes
 from armada.scheduling.kernels.streams import BACK, NEW, Streams, describe_head, first_member, joins
 from armada.scheduling.snapshot import Amounts, Flags, Floats, Rows
 
-ANY = 2**62
-"""A lease time after all others."""
+STANDING = 0
+"""Column of `head_key`: home before guests that give way, then the priority where it counts."""
+BID = 1
+RUNS = 2
+"""Column of `head_key`: 1 where all of the gang ran when the round began."""
+AGE = 3
+"""Column of `head_key`: how old the lease is, as a negative time; heads that differ in it only take turns."""
+HOME_FIRST = 2.0**40
+"""What being at home counts against priorities."""
 
 
 class Market(NamedTuple):
     """One pass of a market (`is_open`; 0: the pool has none and the rest is empty).
 
     `line` lists the jobs of the pass, queue q's from `line_at[q]` to `line_end[q]`; `is_back` [X] marks those that
-    compete for the place they had. By job [X]: `bid`, `runs` (it ran when the round began) and `leased`. `head_*` [Q]
-    describe the next gang of each queue: its lowest bid, if all of it runs, its oldest lease. `best` is the tree: node
-    1 is the root, queue q the leaf `len(best) / 2 + q`, -1 says that nobody is there. `last` and `last_bid` [1] are the
-    queue served last and its bid. `placed_job` and `placed_turn` log what found a place, `waiting` [turn] is the
-    highest bid that other queues of this pool had next; `counts` are the numbers of jobs and of turns logged. With
-    `by_priority` higher priorities go before any bid. `only_back` [1] says that new jobs are not served any more.
+    compete for the place they had. By job [X]: `bid`, `runs` (it ran when the round began) and `leased`. `head_key`
+    [Q, 4] describes the next gang of each queue, with its lowest bid and its oldest lease; the greatest key goes first.
+    `best` is the tree: node 1 is the root, queue q the leaf `len(best) / 2 + q`, -1 says that nobody is there. `last`
+    and `last_bid` [1] are the queue served last and its bid. `placed_job` and `placed_turn` log what found a place,
+    `waiting` [turn] is the highest bid that other queues of this pool had next; `counts` are the numbers of jobs and of
+    turns logged. With `by_priority` higher priorities go before any bid. `only_back` [1] says that new jobs are not
+    served any more.
     """
 
     is_open: int
@@ -40,9 +48,7 @@ class Market(NamedTuple):
     bid: Floats
     runs: Flags
     leased: Amounts
-    head_bid: Floats
-    head_runs: Flags
-    head_leased: Amounts
+    head_key: Floats
     best: Rows
     last: Rows
     last_bid: Floats
@@ -53,7 +59,7 @@ class Market(NamedTuple):
     only_back: Flags
 
 
-@part
+@woven
 def read_line(jobs: Jobs, streams: Streams, market: Market, queue: int, only_back: bool) -> bool:
     """Read on until the queue's next gang is complete; say whether there is one."""
     while market.line_at[queue] < market.line_end[queue]:
@@ -79,7 +85,7 @@ def read_line(jobs: Jobs, streams: Streams, market: Market, queue: int, only_bac
     return False
 
 
-@part
+@woven
 def describe_bid(streams: Streams, market: Market, queue: int) -> None:
     """Work out what the queue's next gang bids, if it runs, and since when."""
     job = first_member(streams, queue)
@@ -89,81 +95,73 @@ def describe_bid(streams: Streams, market: Market, queue: int) -> None:
         leased = min(leased, market.leased[job])
         runs = runs and market.runs[job] == 1
         job = streams.next_member[job]
-    market.head_bid[queue] = bid
-    market.head_runs[queue] = runs
-    market.head_leased[queue] = leased if runs else ANY
+    key = market.head_key[queue]
+    key[STANDING] = 0.0 if streams.gives_way[queue] else HOME_FIRST
+    if market.by_priority:
+        key[STANDING] += streams.head_priority[queue]
+    key[BID] = bid
+    key[RUNS] = 1.0 if runs else 0.0
+    key[AGE] = -leased if runs else 0.0
 
 
 @part
-def level(streams: Streams, market: Market, queue: int, other: int) -> int:
-    """Compare two queues' heads: positive if `queue` goes first, negative if `other`, 0 if they take turns."""
-    if streams.gives_way[queue] != streams.gives_way[other]:
-        return 1 if streams.gives_way[queue] < streams.gives_way[other] else -1
-    if market.by_priority and streams.head_priority[queue] != streams.head_priority[other]:
-        return 1 if streams.head_priority[queue] > streams.head_priority[other] else -1
-    if market.head_bid[queue] != market.head_bid[other]:
-        return 1 if market.head_bid[queue] > market.head_bid[other] else -1
-    if market.head_runs[queue] != market.head_runs[other]:
-        return 1 if market.head_runs[queue] > market.head_runs[other] else -1
-    return 0
-
-
-@part
-def better(streams: Streams, market: Market, left: int, right: int) -> int:
+def better(keys: Floats, left: int, right: int) -> int:
     """Return the one of two queues that goes first (-1: nobody): among equals the older lease, then the lower row."""
     if left < 0 or right < 0:
         return max(left, right)
-    ahead = level(streams, market, left, right)
-    if ahead == 0:
-        ahead = 1 if market.head_leased[left] <= market.head_leased[right] else -1
-    return left if ahead > 0 else right
+    for column in range(AGE + 1):
+        if keys[left, column] != keys[right, column]:
+            return left if keys[left, column] > keys[right, column] else right
+    return left
 
 
 @part
-def equals(streams: Streams, market: Market, queue: int, other: int, by_lease: bool) -> bool:
-    """Say whether a queue (-1: nobody) takes turns with another one; `by_lease` asks for equal leases too."""
-    if queue < 0 or level(streams, market, queue, other) != 0:
+def equals(keys: Floats, queue: int, other: int, columns: int) -> bool:
+    """Say whether a queue (-1: nobody) is level with another one in the first columns of their keys."""
+    if queue < 0:
         return False
-    return not by_lease or market.head_leased[queue] == market.head_leased[other]
+    for column in range(columns):
+        if keys[queue, column] != keys[other, column]:
+            return False
+    return True
 
 
 @part
-def first_from(streams: Streams, market: Market, row: int, by_lease: bool) -> int:
-    """Return the first queue from `row` on that takes turns with the best one, or else the first of all."""
-    best = market.best
+def first_from(best: Rows, keys: Floats, row: int, columns: int) -> int:
+    """Return the first queue from `row` on that is level with the best one, or else the first of all."""
     top = best[1]
     half = best.shape[0] // 2
     found = 1
     if row < half:
         node = half + row
-        if equals(streams, market, best[node], top, by_lease):
+        if equals(keys, best[node], top, columns):
             return int(row)
         while node > 1:
-            if node % 2 == 0 and equals(streams, market, best[node + 1], top, by_lease):
+            if node % 2 == 0 and equals(keys, best[node + 1], top, columns):
                 found = node + 1
                 break
             node //= 2
     while found < half:
         found *= 2
-        if not equals(streams, market, best[found], top, by_lease):
+        if not equals(keys, best[found], top, columns):
             found += 1
     return int(found - half)
 
 
 @part
-def choose(streams: Streams, market: Market) -> int:
+def choose(best: Rows, keys: Floats, last: int, last_bid: float) -> int:
     """Return the queue whose turn it is, or -1.
 
     At the bid that was served last the queues take turns. At another bid the longest running job begins, where leases
     are equally old the queue that was served last or the next one after it; of queued jobs the first queue begins.
     """
-    top = int(market.best[1])
-    if top < 0 or market.last[0] < 0:
+    top = int(best[1])
+    if top < 0 or last < 0:
         return top
-    if market.head_bid[top] == market.last_bid[0]:
-        return first_from(streams, market, market.last[0] + 1, False)
-    if market.head_runs[top]:
-        return first_from(streams, market, market.last[0], True)
+    if keys[top, BID] == last_bid:
+        return first_from(best, keys, last + 1, AGE)
+    if keys[top, RUNS] > 0.0:
+        return first_from(best, keys, last, AGE + 1)
     return top
 
 
@@ -181,22 +179,23 @@ def renew(
         best[node] = queue
     node //= 2
     while node > 0:
-        best[node] = better(streams, market, best[2 * node], best[2 * node + 1])
+        best[node] = better(market.head_key, best[2 * node], best[2 * node + 1])
         node //= 2
 
 
-@part
+@woven
 def pass_turn(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, market: Market, only_back: bool) -> None:
     """Put the queue that is next on top of the heap; queues that may only give back read on to what they give back."""
-    chosen = choose(streams, market)
+    best, keys, last, last_bid = market.best, market.head_key, market.last, market.last_bid
+    chosen = choose(best, keys, last[0], last_bid[0])
     while chosen >= 0 and streams.head_is_new[chosen] and (only_back or streams.only_back[chosen]):
         renew(jobs, shapes, books, streams, market, chosen, only_back)
-        chosen = choose(streams, market)
+        chosen = choose(best, keys, last[0], last_bid[0])
     streams.heap_size[0] = chosen >= 0
     if chosen >= 0:
         streams.heap[0] = chosen
-        market.last[0] = chosen
-        market.last_bid[0] = market.head_bid[chosen]
+        last[0] = chosen
+        last_bid[0] = keys[chosen, BID]
 
 
 @part
@@ -207,7 +206,7 @@ def open_market(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, mark
     pass_turn(jobs, shapes, books, streams, market, only_back)
 
 
-@part
+@woven
 def take_turn(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, market: Market, only_back: bool) -> None:
     """Read the next gang of the queue that was just served and find out whose turn it is.
 
@@ -216,43 +215,43 @@ def take_turn(jobs: Jobs, shapes: Shapes, books: Books, streams: Streams, market
     renew(jobs, shapes, books, streams, market, streams.heap[0], only_back)
     if only_back and not market.only_back[0]:
         market.only_back[0] = 1
-        for queue in range(streams.back_at.shape[0]):
-            if market.best[market.best.shape[0] // 2 + queue] >= 0 and streams.head_is_new[queue]:
-                renew(jobs, shapes, books, streams, market, queue, only_back)
+        for other in range(streams.back_at.shape[0]):
+            if market.best[market.best.shape[0] // 2 + other] >= 0 and streams.head_is_new[other]:
+                renew(jobs, shapes, books, streams, market, other, only_back)
     pass_turn(jobs, shapes, books, streams, market, only_back)
 
 
 @part
-def highest_waiting(streams: Streams, market: Market, queue: int) -> float:
+def highest_waiting(best: Rows, keys: Floats, guest: Flags, gives_way: Flags, queue: int) -> float:
     """Return the highest bid that other queues have next, guests left out; 0 where nobody waits."""
-    half = market.best.shape[0] // 2
+    half = best.shape[0] // 2
     highest, guests_compete = 0.0, False
     node = half + queue
     while node > 1:
-        other = market.best[node ^ 1]
-        if other >= 0 and streams.guest[other]:
-            guests_compete = guests_compete or not streams.gives_way[other]
+        other = best[node ^ 1]
+        if other >= 0 and guest[other]:
+            guests_compete = guests_compete or not gives_way[other]
         elif other >= 0:
-            highest = max(highest, market.head_bid[other])
+            highest = max(highest, keys[other, BID])
         node //= 2
     if guests_compete:
-        for other in range(streams.guest.shape[0]):
-            if other != queue and market.best[half + other] >= 0 and not streams.guest[other]:
-                highest = max(highest, market.head_bid[other])
+        for other in range(guest.shape[0]):
+            if other != queue and best[half + other] >= 0 and not guest[other]:
+                highest = max(highest, keys[other, BID])
     return float(highest)
 
 
-@part
+@woven
 def log_turn(jobs: Jobs, streams: Streams, market: Market, queue: int) -> None:
     """Log that the queue's next gang has found its places, and the highest bid that other queues have next."""
     turn = market.counts[1]
     job = first_member(streams, queue)
-    if jobs.state[job] != codes.RUNS:
-        return
-    while job >= 0:
-        market.placed_job[market.counts[0]] = job
-        market.placed_turn[market.counts[0]] = turn
-        market.counts[0] += 1
-        job = streams.next_member[job]
-    market.waiting[turn] = highest_waiting(streams, market, queue)
-    market.counts[1] += 1
+    if jobs.state[job] == codes.RUNS:
+        while job >= 0:
+            market.placed_job[market.counts[0]] = job
+            market.placed_turn[market.counts[0]] = turn
+            market.counts[0] += 1
+            job = streams.next_member[job]
+        guest, gives_way = streams.guest, streams.gives_way
+        market.waiting[turn] = highest_waiting(market.best, market.head_key, guest, gives_way, queue)
+        market.counts[1] += 1
