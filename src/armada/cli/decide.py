@@ -30,6 +30,10 @@ Bench = Annotated[
     int,
     typer.Option("--bench", metavar="N", min=0, max=100_000, help="Decide the first round N times and time each."),
 ]
+CapsuleFile = Annotated[
+    Path | None,
+    typer.Option("--capsule", metavar="FILE", help="Also write the last round as a capsule.", show_default=False),
+]
 Only = Annotated[
     str | None,
     typer.Option("--id", metavar="ID", help="Only the problem with this id.", show_default=False),
@@ -47,6 +51,7 @@ def decide(
     check: Check = False,
     bench: Bench = 0,
     only: Only = None,
+    capsule: CapsuleFile = None,
 ) -> None:
     """Decide scheduling problems from files, as the scheduler of a server would.
 
@@ -54,6 +59,8 @@ def decide(
     """
     if check + bool(bench) + (explain is not None) > 1:
         raise CommandFailed("--check, --bench and --explain exclude each other: give one", ExitStatus.USAGE)
+    if capsule is not None and (check or bench):
+        raise CommandFailed("--capsule does not go with --check or --bench", ExitStatus.USAGE)
     try:
         problems = _selected(files, only)
         if bench:
@@ -61,7 +68,7 @@ def decide(
         elif check:
             _check(problems, as_json=as_json)
         else:
-            _show(problems, explain, as_json=as_json)
+            _show(_written(problems, capsule), explain, as_json=as_json)
     except InvalidRequest as error:
         raise CommandFailed(str(error), ExitStatus.USAGE) from error
 
@@ -79,6 +86,28 @@ def _selected(files: list[Path], only: str | None) -> Iterator["ReadProblem"]:
     if not found:
         what = "no problem in these files" if only is None else f"no problem with id {only!r} in these files"
         raise InvalidRequest(f"{what}: write one JSON object a line (docs/decide.md)")
+
+
+def _written(problems: Iterator["ReadProblem"], path: Path | None) -> Iterator["ReadProblem"]:
+    """Pass problems on; write the last round of the last one as a capsule."""
+    last: ReadProblem | None = None
+    for last in problems:
+        yield last
+    if path is None or last is None:
+        return
+    from armada.cli.problems.trial import rounds
+    from armada.control.rounds.capsules import RoundEnd, capsule_of, names_of
+    from armada.runtime.identifiers import release
+
+    payload = b""
+    for trial, pool, decisions in rounds(last):
+        order = trial.order(pool, decisions)
+        end = RoundEnd(order=order, finished_ms=trial.now_ms, decisions=decisions)
+        payload = capsule_of(end, names_of(trial.ledger, order), release()).to_bytes()
+    try:
+        path.write_bytes(payload)
+    except OSError as error:
+        raise CommandFailed(f"{path}: {error.strerror or error}") from error
 
 
 def _show(problems: Iterator["ReadProblem"], job: str | None, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from armada.cli import decide, render, simulate
+from armada.cli import decide, render, replay, simulate
 from armada.cli.failures import CommandFailed, ExitStatus
 from armada.cli.session import help_text
 
@@ -90,6 +90,17 @@ LogLevel = Annotated[
     typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.  [dim]\\[default: info][/dim]"),
 ]
 
+KeepCapsules = Annotated[
+    int | None,
+    typer.Option(
+        "--keep-capsules",
+        metavar="N",
+        min=0,
+        max=1_000,
+        help="Keep the latest N rounds of each pool for `armada replay`.  [dim]\\[default: 0][/dim]",
+    ),
+]
+
 _TITLES: Final = {
     "grpc": "gRPC",
     "http": "HTTP",
@@ -121,6 +132,7 @@ def up(
     http_port: HttpPort = None,
     metrics_port: MetricsPort = None,
     log_level: LogLevel = None,
+    keep_capsules: KeepCapsules = None,
 ) -> None:
     """Run everything in one process, until Ctrl-C.
 
@@ -139,6 +151,7 @@ def up(
         http_port=http_port,
         metrics_port=metrics_port,
         log_level=log_level,
+        keep_capsules=keep_capsules,
     )
 
 
@@ -152,6 +165,7 @@ def server(
     http_port: HttpPort = None,
     metrics_port: MetricsPort = None,
     log_level: LogLevel = None,
+    keep_capsules: KeepCapsules = None,
 ) -> None:
     """Run the control plane alone: the API and the scheduler. Executors connect to its gRPC port."""
     _run(
@@ -163,6 +177,7 @@ def server(
         http_port=http_port,
         metrics_port=metrics_port,
         log_level=log_level,
+        keep_capsules=keep_capsules,
     )
 
 
@@ -233,6 +248,7 @@ def version() -> None:
 
 app.command("decide")(decide.decide)
 app.command("simulate")(simulate.simulate)
+app.command("replay")(replay.replay)
 
 
 def _run(function: str, files: list[Path] | None, **given: Any) -> None:

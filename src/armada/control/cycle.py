@@ -89,6 +89,11 @@ class Leader:
         """What is measured of this leadership; whoever carries the steps out knows how long they took."""
 
     @property
+    def policy(self) -> SchedulingPolicy:
+        """What it decides by."""
+        return self._policy
+
+    @property
     def reports(self) -> Mapping[str, RoundReport]:
         """The latest round of each pool."""
         return self._rounds.reports
@@ -233,9 +238,9 @@ class Leader:
         self._reconciliation.begin_again()
         self._rounds.interrupted(now_ms)
 
-    def failed_round(self, pool: str, now_ms: int) -> None:
+    def failed_round(self, pool: str, reason: str, now_ms: int) -> None:
         """Go on after a round that could not be decided: it is tried again after the schedule period."""
-        self._rounds.failed(pool, now_ms)
+        self._rounds.failed(pool, reason, now_ms)
         self._count_failures()
 
     def _count_failures(self) -> None:
@@ -245,6 +250,10 @@ class Leader:
     def finish(self, ledger: Ledger, order: RoundOrder, decisions: Decisions, now_ms: int) -> Outcome:
         """Turn a round's decisions into facts, checked against the ledger as it is now."""
         return self._rounds.finish(ledger, order, decisions, now_ms)
+
+    def next_held(self, ledger: Ledger, now_ms: int) -> Outcome | None:
+        """Return what comes of the next round that was held back to its cycle's end, once the former is stored."""
+        return self._rounds.next_held(ledger, now_ms)
 
     def _wake_at_ms(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> int | None:
         """When to look again though nothing happened."""

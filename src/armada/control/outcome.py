@@ -48,11 +48,12 @@ class RoundOrder(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts to append, and figures of what they do. Only preemptions by fair share count for the limiter.
+    """Facts to append of a pool's round, and their figures. Only preemptions by fair share count for the limiter.
 
     `leased_by_kind` counts leases by queue, priority class and name of the method.
     """
 
+    pool: str
     sequences: tuple[JobSetEvents, ...] = ()
     leased_by_queue: dict[str, int] = {}
     leased_by_kind: dict[tuple[str, str, str], int] = {}
@@ -97,6 +98,7 @@ def outcome_of(
         fact = _leased(lease, order.pool, tolerations.of(lease), now_ms)
         sequences.append(JobSetEvents(lease.job.queue, lease.job.job_set, (fact,)))
     return Outcome(
+        pool=order.pool,
         sequences=merged_sequences(sequences),
         leased_by_queue=leased,
         leased_by_kind=by_kind,

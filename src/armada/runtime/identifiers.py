@@ -5,6 +5,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
+from importlib import metadata
 from typing import Final
 
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -32,6 +33,14 @@ class JobIds:
 def _text(number: int) -> str:
     """Write 128 bits as 26 characters, 10 bits at a time."""
     return "".join(_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10))
+
+
+def release() -> str:
+    """Return the version of the installed distribution; `unknown` when it runs from a bare source tree."""
+    try:
+        return metadata.version("armada-queue")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def wall_clock_ms() -> int:

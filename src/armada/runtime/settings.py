@@ -73,6 +73,12 @@ class Settings(BaseSettings):
         1_209_600, ge=60, description="Age at which entries leave the log, and with them the streams of job sets."
     )
     history_retention_days: int = Field(42, ge=1, description="Age at which ended jobs leave the history.")
+    keep_capsules: int = Field(
+        0, ge=0, le=1_000, description="Latest rounds of each pool that are kept for `armada replay`."
+    )
+    capsule_limit_mb: int = Field(
+        512, ge=1, description="Size of all capsules together, in MB; the oldest make room for new ones."
+    )
     shutdown_limit_ms: int = Field(10_000, ge=100, description="Time that an orderly stop may take.")
     submission: dict[str, Any] = Field(
         default_factory=dict, description="Limits and defaults of submissions, by the reference's keys."

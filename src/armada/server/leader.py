@@ -8,15 +8,20 @@ from typing import Final
 
 from armada.control.cycle import Leader, Step
 from armada.control.leasing import Roster
-from armada.control.outcome import RoundOrder
+from armada.control.outcome import Outcome, RoundOrder
+from armada.control.reports import cleaned_text
+from armada.control.rounds.capsules import RoundEnd
+from armada.control.rounds.deciding import RoundBroken, decide
 from armada.model.errors import EpochLost, LogFailed, LogFull, StartupRefused
 from armada.model.events import Entry
 from armada.runtime.supervision import Backoff
 from armada.runtime.telemetry import Log, Metrics
 from armada.scheduling.decisions import Decisions, Termination
-from armada.scheduling.round import schedule
 from armada.server.replica import Replica
+from armada.server.upkeep.capsules import Capsules
 
+MAX_REASON_CHARS: Final = 500
+"""Characters of an unexpected error that a report shows."""
 CLOCK_JUMP_MS: Final = 2_000
 """When wall clock and steady clock disagree by more, the wall clock was set, or the machine slept."""
 
@@ -33,6 +38,7 @@ class LeaderLoop:
         rounds: Executor,
         metrics: Metrics,
         log: Log,
+        capsules: Capsules | None = None,
     ) -> None:
         self._replica = replica
         self._leader = leader
@@ -40,6 +46,7 @@ class LeaderLoop:
         self._rounds = rounds
         self._metrics = metrics
         self._log = log
+        self._capsules = capsules
         self._news = asyncio.Event()
         self._claimed = asyncio.Event()
         self._refusal: LogFull | None = None
@@ -130,19 +137,20 @@ class LeaderLoop:
 
     async def _decide(self, order: RoundOrder, epoch: int) -> None:
         started = time.perf_counter()
+        decisions: Decisions | None = None
         try:
             loop = asyncio.get_running_loop()
-            round_ = partial(
-                schedule, order.snapshot, order.seed, clock=lambda: (time.perf_counter() - started) * 1_000
-            )
-            decisions: Decisions = await loop.run_in_executor(self._rounds, round_)
-        except Exception:  # noqa: BLE001 - one pool that can't be decided must not stop the others
-            self._log.exception("a round failed", pool=order.pool)
-            self._leader.failed_round(order.pool, self._replica.now_ms())
+            clock = partial(_ms_since, started)
+            decisions = await loop.run_in_executor(self._rounds, decide, order, self._leader.policy, clock)
+            seconds = time.perf_counter() - started
+            outcome = self._leader.finish(self._replica.ledger, order, decisions, self._replica.now_ms())
+        except Exception as error:  # noqa: BLE001 - one pool that can't be decided must not stop the others
+            self._failed(order, decisions, error)
             return
-        seconds = time.perf_counter() - started
         if decisions.termination is Termination.TIMEOUT:
             self._log.error("a round took too long: nothing is decided", pool=order.pool, seconds=round(seconds, 1))
+        if self._capsules is not None:
+            self._capsules.keep(RoundEnd(order=order, finished_ms=self._replica.now_ms(), decisions=decisions))
         self._metrics.round_seconds.labels(order.pool).observe(seconds)
         self._leader.tally.decided(
             order.pool,
@@ -150,22 +158,38 @@ class LeaderLoop:
             seconds * 1_000,
             counts=decisions.termination is not Termination.TIMEOUT,
         )
-        outcome = self._leader.finish(self._replica.ledger, order, decisions, self._replica.now_ms())
+        await self._store(outcome, epoch, started)
+        while (held := self._leader.next_held(self._replica.ledger, self._replica.now_ms())) is not None:
+            await self._store(held, epoch, started)
+
+    def _failed(self, order: RoundOrder, decisions: Decisions | None, error: Exception) -> None:
+        """Note that a round failed, and keep it so that it can be looked into."""
+        self._log.error("a round failed", pool=order.pool, exc_info=error)
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, RoundBroken):
+            decisions, reason = error.decisions, str(error)
+        if self._capsules is not None:
+            now_ms = self._replica.now_ms()
+            self._capsules.keep(RoundEnd(order=order, finished_ms=now_ms, decisions=decisions, failure=reason))
+        self._leader.failed_round(order.pool, cleaned_text(reason, MAX_REASON_CHARS), self._replica.now_ms())
+
+    async def _store(self, outcome: Outcome, epoch: int, started: float) -> None:
+        """Append what came of a round that began at `started`."""
         leased = sum(outcome.leased_by_queue.values())
         if leased or outcome.preempted:
-            self._metrics.leased.labels(order.pool).inc(leased)
-            self._metrics.preempted.labels(order.pool).inc(outcome.preempted)
+            self._metrics.leased.labels(outcome.pool).inc(leased)
+            self._metrics.preempted.labels(outcome.pool).inc(outcome.preempted)
             self._log.debug(
                 "a round decided",
-                pool=order.pool,
+                pool=outcome.pool,
                 leased=leased,
                 preempted=outcome.preempted,
                 dropped=outcome.dropped,
-                milliseconds=round(seconds * 1_000, 1),
+                milliseconds=round(_ms_since(started), 1),
             )
         if outcome.sequences:
             await self._replica.append(outcome.sequences, epoch=epoch)
-        self._leader.tally.stored(order.pool, outcome.leased_by_kind, _ms_since(started))
+        self._leader.tally.stored(outcome.pool, outcome.leased_by_kind, _ms_since(started))
 
 
 def _ms_since(started: float) -> float:

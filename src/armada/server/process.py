@@ -37,6 +37,7 @@ from armada.server.queries import EventService, JobsService, LogService, LogSour
 from armada.server.replica import Replica
 from armada.server.submissions import Desk, QueueService, SubmitService
 from armada.server.templates import Templates
+from armada.server.upkeep.capsules import Capsules
 from armada.server.upkeep.checkpoints import Checkpoints
 from armada.server.upkeep.trimming import Trimming
 from armada.state.ledger import Ledger
@@ -44,6 +45,7 @@ from armada.views.history import History
 from armada.views.projector import Projector
 from armada.wire.services import ErrorsAnswered, register, server_options
 
+_MEGABYTE: Final = 1_000_000
 _DAY_MS: Final = 86_400_000
 _PRUNE_PERIOD_S: Final = 3_600.0
 _PRUNE_PAUSE_S: Final = 0.1
@@ -114,8 +116,15 @@ class ControlPlane:
         )
         projector = Projector(self._eventlog, self._history, ledger.effective, lambda: ledger.position)
         self.replica.after_fold(projector.notify)
+        capsules = self._capsules()
         leading = LeaderLoop(
-            self.replica, self._leader, self._roster, rounds=self._rounds, metrics=self.metrics, log=self._log
+            self.replica,
+            self._leader,
+            self._roster,
+            rounds=self._rounds,
+            metrics=self.metrics,
+            log=self._log,
+            capsules=capsules,
         )
         self._page = MetricsPage(
             self.replica,
@@ -143,6 +152,8 @@ class ControlPlane:
         )
         self._supervisor.start("old entries", self.trimming.run)
         self._supervisor.start("checkpoints", checkpoints.run)
+        self._supervisor.start("capsules", capsules.run)
+        self._supervisor.at_stop("capsules", capsules.flush)
         self._listen(leading)
         await warming
         self._supervisor.start("lead", leading.run)
@@ -160,6 +171,15 @@ class ControlPlane:
             log=self._log,
         )
         listening.start(self._supervisor, self._rules.overrides, self._rules.bids)
+
+    def _capsules(self) -> Capsules:
+        return Capsules(
+            self.replica,
+            self._settings.data_dir / "capsules",
+            rounds=self._settings.keep_capsules,
+            limit_bytes=self._settings.capsule_limit_mb * _MEGABYTE,
+            log=self._log,
+        )
 
     def _cadence(self) -> Cadence:
         settings = self._settings

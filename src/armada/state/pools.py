@@ -50,7 +50,8 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
 
     `executors` are those whose nodes take part (healthy, not cordoned). By queue: tokens left (missing: unlimited), a
     priority factor in place of the queue's own, and what its short jobs still count (in column units). Queued jobs that
-    are `excluded` (judged unable to run in this pool, or better placed in another) are left out. `bids` are for pools
+    are `excluded` (judged unable to run in this pool, or better placed in another) are left out, and so are those whose
+    rows are `taken` (by rounds of which nothing is stored yet). `bids` are for pools
     with a market; without any, nobody offers anything. By `now_ms` it is known who has waited long. `optimises`: if the
     pool has a fairness optimiser, it takes part.
     """
@@ -60,6 +61,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     weight_overrides: dict[str, float] = {}
     penalties: dict[str, Vector] = {}
     excluded: Excluded = Excluded()
+    taken: tuple[int, ...] = ()
     global_tokens: float = UNLIMITED
     preemption_tokens: float | None = None
     bids: BidTable | None = None
@@ -85,7 +87,7 @@ class PoolReader:
         )
         names = sorted(self._fold.fleet.queues)
         numbers = [self._fold.jobs.queues.find(name) for name in names]
-        queued = self._queued(pool, dict(zip(names, numbers, strict=True)), circumstances.excluded)
+        queued = self._queued(pool, dict(zip(names, numbers, strict=True)), circumstances)
         impatient = self._impatient(pool, queued, circumstances.now_ms)
         lines = tuple(
             QueueLine(
@@ -148,8 +150,9 @@ class PoolReader:
             self._fleets[pool] = (self._fold.fleet.version, executors, table)
         return table
 
-    def _queued(self, pool: str, queues: dict[str, int], excluded: Excluded) -> QueuedJobs:
-        jobs = self._fold.jobs
+    def _queued(self, pool: str, queues: dict[str, int], circumstances: Circumstances) -> QueuedJobs:
+        jobs, excluded = self._fold.jobs, circumstances.excluded
+        taken = np.array(circumstances.taken, np.int32)
         kinds = [number for number, pools in jobs.restricted_kinds.items() if pool not in pools]
         parts = []
         for name, queue in queues.items():
@@ -165,6 +168,8 @@ class PoolReader:
             if gangs := excluded.gangs.get(name):
                 numbers = [number for gang in gangs if (number := jobs.gangs.numbers.find((queue, gang))) != NONE]
                 rows = rows[~_marked(jobs.column("gang")[rows], numbers, jobs.gangs.numbers.high)]
+            if len(taken):
+                rows = rows[~np.isin(rows, taken)]
             parts.append(rows)
         rows = np.concatenate(parts) if parts else np.zeros(0, np.int32)
         offsets = np.zeros(len(parts) + 1, np.int64)

@@ -122,6 +122,17 @@ class LeaderQuestions:
         row = self._jobs.ids.find(job_id)
         return row if row != NONE and self._jobs.sequence[row] < as_of else None
 
+    def rows_as_of(self, rows: Rows, as_of: int) -> Rows:
+        """Return those of some rows whose job is the one that stood there when `next_sequence` was `as_of`."""
+        inside = rows[rows < self._jobs.high]
+        sequence = self._jobs.column("sequence")[inside]
+        chosen: Rows = inside[(sequence > 0) & (sequence < as_of)]
+        return chosen
+
+    def packed_ids(self, rows: Rows) -> tuple[bytes, tuple[tuple[int, str], ...]]:
+        """Return the ids of rows side by side, and those of other lengths with their place among the rows."""
+        return self._jobs.ids.pack(rows)
+
     # -- runs ---------------------------------------------------------------------------------------------------------
 
     def live_runs_on(self, node_ids: Iterable[str], pools: Iterable[str] | None = None) -> tuple[str, ...]:

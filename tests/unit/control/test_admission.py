@@ -38,7 +38,7 @@ def seen(driver: Driver) -> dict[str, int]:
         elif step.round is not None:
             snapshot: PoolSnapshot = step.round.snapshot
             counts[step.round.pool] = len(snapshot.queued.row)
-            driver.leader.failed_round(step.round.pool, driver.world.now_ms)
+            driver.leader.failed_round(step.round.pool, "why", driver.world.now_ms)
     return counts
 
 

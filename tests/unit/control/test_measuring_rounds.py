@@ -6,11 +6,7 @@ import msgspec
 import pytest
 
 from armada.control.measuring.rounds import SERIES, in_unit, round_families
-from armada.control.measuring.standing import Circumstances, StandingFigures
-from armada.control.rounds.feeds import Feeds
 from armada.control.rounds.planning import RoundReport
-from armada.model.fleet import Bid, BidTable, PoolBids
-from armada.model.policy import MarketPolicy, MetricsPolicy, PoolPolicy, SchedulingPolicy
 from armada.scheduling.decisions import IndicativePrice, IndicativeShare, MarketFigures, QueueMarket
 from tests.unit.control.driving import Driver
 from tests.unit.control.test_accounts import crowded
@@ -155,33 +151,3 @@ def test_shares_that_new_queues_would_get(reports: dict[str, RoundReport]) -> No
 
 def test_amounts_are_shown_in_units() -> None:
     assert (in_unit(1_500, 6), in_unit(7, 9), in_unit(3, 12)) == (1.5, 7.0, 3_000.0)
-
-
-def test_a_market_that_was_decided() -> None:
-    """K1: ten cpus; qb bids 3 and has it all, at the price that qa would have paid."""
-    market = MarketPolicy(spot_price_cutoff=0.9, pricing_timeout_ms=1_000)
-    driver = Driver(SchedulingPolicy(pools=(PoolPolicy(name="default", market=market),)))
-    driver.world.queue("qb")
-    bids = {name: {"default": PoolBids(fallback=Bid(bid, bid))} for name, bid in (("qa", 2.0), ("qb", 3.0))}
-    table = BidTable(snapshot_id="1", queues=bids, resource_units={"default": {"cpu": "1"}})
-    driver.leader.hear(Feeds(bids=table), driver.world.now_ms)
-    driver.nodes("n1", cpu="10")
-    for name in ("qa", "qb"):
-        driver.world.submit(*[item(pod(priorityClassName="armada-preemptible")) for _ in range(10)], queue=name)
-    driver.run()
-    reports = dict(driver.leader.reports)
-    assert values(reports, "spot_price") == {("default",): 3.0}
-    assert values(reports, "spot_price_override") == {("default", "qb"): 2.0}
-    billable = values(reports, "billable_resources")
-    assert (billable["default", "qa", "cpu"], billable["default", "qb", "cpu"]) == (0.0, 10.0)
-    assert values(reports, "realised_scheduled_value") == {("default", "qa"): 0.0, ("default", "qb"): 30.0}
-    assert values(reports, "idealised_scheduled_value") == {("default", "qa"): 0.0, ("default", "qb"): 30.0}
-    assert values(reports, "idealised_allocated_resource")["default", "qb", "cpu"] == 10.0
-    assert values(reports, "loop_number")[("default",)] >= 11
-    figures = StandingFigures(driver.world.policy, MetricsPolicy())
-    seen = Circumstances(now_ms=driver.world.now_ms, judged=lambda *_: None, reports=reports)
-    standing = {each.series.name: dict(each.samples) for each in figures.families(driver.world.ledger.standing(), seen)}
-    key = ("default", "armada-preemptible")
-    assert standing["armada_queue_price_queued_median"] == {(*key, "qa", "primary"): 2.0}
-    assert standing["armada_queue_price_running_median"] == {(*key, "qb"): 3.0}
-    assert standing["armada_queue_price_band_phase_bid"]["default", "qb", "qb", "queueing", ""] == 3.0

@@ -15,7 +15,6 @@ from armada.model.events import (
     JobRejected,
     JobRequeued,
     JobSetEvents,
-    JobsSubmitted,
     JobSucceeded,
     LeadershipClaimed,
     RetryPolicySet,
@@ -27,7 +26,6 @@ from armada.model.events import (
     RunSucceeded,
 )
 from armada.model.growth import grown_further
-from armada.model.jobs import JobShape, JobTemplate, NewJob
 from armada.model.policy import MetricsPolicy, RetryEngine, RetryMutation, RetryPolicy, SchedulingPolicy
 from armada.state.ledger import Ledger
 from tests.unit.control.world import World, fact, gang_item, item, node, pod
@@ -251,15 +249,3 @@ def test_a_grown_job_counts_with_what_it_asks_for_now() -> None:
     story.world.lease(job_id)
     memory = story.samples("job_state_resource_seconds_by_queue")[("qa", "default", "leased", "queued", "memory")]
     assert memory == 10 * 128 * 2**20
-
-
-def test_a_quantity_that_is_none_stops_nothing() -> None:
-    story = Story()
-    shape = JobShape(requests=(("cpu", "lots"), ("memory", "1Gi")), priority_class="armada-default")
-    template = JobTemplate(shape=shape, pod_spec=b"{}", namespace="n")
-    jobs = JobsSubmitted(at_ms=story.world.now_ms, template=template, jobs=(NewJob("j" * 26, 0),))
-    story.world.store(JobSetEvents("qa", "s", (jobs,)))
-    story.at(2)
-    story.world.lease("j" * 26)
-    held = story.samples("job_state_resource_seconds_by_queue")
-    assert held == {("qa", "default", "leased", "queued", "memory"): 2 * 2**30}

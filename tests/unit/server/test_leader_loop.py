@@ -93,7 +93,7 @@ async def test_rounds_that_fail_do_not_stop_the_loop(leading: Leading, monkeypat
     def broken(*_: object) -> object:
         raise RuntimeError("a round that can't be decided")
 
-    monkeypatch.setattr("armada.server.leader.schedule", broken)
+    monkeypatch.setattr("armada.server.leader.decide", broken)
     task = asyncio.create_task(leading.loop.run())
     async with asyncio.timeout(5):
         await leading.loop.until_leading()
@@ -106,7 +106,7 @@ async def test_rounds_that_fail_do_not_stop_the_loop(leading: Leading, monkeypat
             await asyncio.sleep(0.01)
     assert not task.done()
     await stopped(task)
-    assert "failed unexpectedly" in leading.leader.failures["default"].reason
+    assert "RuntimeError: a round that can't be decided" in leading.leader.failures["default"].reason
     counted = {family.series.name: dict(family.samples) for family in leading.leader.tally.families()}
     assert counted["armada_scheduler_pool_scheduling_outcome"] == {("default", "failure", "error"): 1}
 

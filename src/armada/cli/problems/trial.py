@@ -11,6 +11,7 @@ import msgspec
 
 from armada.cli.problems import facts
 from armada.cli.problems.reading import FinishedSpec, JobSpecText, ReadProblem, RunSpec
+from armada.control.outcome import RoundOrder
 from armada.control.rounds.health import FleetHealth
 from armada.model.errors import InvalidRequest
 from armada.model.events import Entry, Event, JobsSubmitted
@@ -104,6 +105,16 @@ class Trial:
     def decide(self, pool: str) -> Decisions:
         """Decide this round's pool; nothing changes until the decisions are carried out."""
         return schedule(self.snapshot(pool), self.number)
+
+    def order(self, pool: str, decisions: Decisions) -> RoundOrder:
+        """Return the order by which the last decisions came about, until they are carried out."""
+        return RoundOrder(
+            pool=pool,
+            snapshot=decisions.snapshot,
+            seed=decisions.seed,
+            as_of=self._as_of,
+            started_ms=self.now_ms,
+        )
 
     def job_id(self, row: int) -> str:
         """Return the id of the job that the last decisions call by this row, until they are carried out."""

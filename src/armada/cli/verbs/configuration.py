@@ -15,12 +15,9 @@ from armada.cli.verbs import groups
 
 def installed() -> str:
     """The version of the installed distribution; `unknown` when it runs from a bare source tree."""
-    from importlib import metadata
+    from armada.runtime.identifiers import release
 
-    try:
-        return metadata.version("armada-queue")
-    except metadata.PackageNotFoundError:
-        return "unknown"
+    return release()
 
 
 def register(app: typer.Typer) -> None:

@@ -14,7 +14,6 @@ from armada.control.measuring.series import COUNTER, HISTOGRAM, OTHERS, Family, 
 from armada.control.measuring.tallies import Counts, Distributions
 from armada.control.retry_rules import Answer
 from armada.model import events as facts
-from armada.model.errors import InvalidRequest
 from armada.model.jobs import JobShape
 from armada.model.lifecycle import JobState
 from armada.model.policy import MetricsPolicy
@@ -207,7 +206,7 @@ class Transitions:
         known = self._held.get(number)
         if known is None or known[0] is not shape:
             requests = dict(shape.requests)
-            amounts = [_units(requests.get(name, "0")) for name in self._resources]
+            amounts = [parse_quantity(requests.get(name, "0")) / NANO_PER_UNIT for name in self._resources]
             known = (shape, tuple((place, amount) for place, amount in enumerate(amounts) if amount))
             self._held[number] = known
         return known
@@ -353,14 +352,6 @@ class _StateSums:
 def _seconds(noted: Noted) -> float:
     """How long it was as it was before."""
     return float(max(0, noted.fact.at_ms - noted.since_ms)) / 1_000
-
-
-def _units(quantity: str) -> float:
-    """Read a quantity; what the log has that is none counts as nothing, because no fact may stop a fold."""
-    try:
-        return parse_quantity(quantity) / NANO_PER_UNIT
-    except InvalidRequest:
-        return 0.0
 
 
 def _duration_text(ms: int) -> str:

@@ -47,6 +47,7 @@ class Rounds:
         self._optimised_ms: dict[str, int] = {}
         self._health = FleetHealth(policy, started_ms)
         self._warnings: tuple[str, ...] = ()
+        self._held: list[tuple[RoundOrder, Decisions]] = []
         self.feeds = Feeds()
         self.reports: dict[str, RoundReport] = {}
         self.failures: dict[str, RoundFailure] = {}
@@ -66,6 +67,8 @@ class Rounds:
 
     def interrupted(self, now_ms: int) -> None:
         """Begin again: nothing that was decided and not yet stored counts."""
+        if self._policy.pools_fail_together:
+            self._drop_cycle()
         self._agenda.begin_again(now_ms)
 
     def due_ms(self, ledger: Ledger) -> int | None:
@@ -105,9 +108,14 @@ class Rounds:
         """Let a pool fail without a round."""
         self._note_failure(pool, reason, now_ms)
         if self._policy.pools_fail_together:
-            self._agenda.stopped()
+            self._drop_cycle()
         else:
             self._agenda.refused()
+
+    def _drop_cycle(self) -> None:
+        """Forget what the pools of this cycle decided, and leave out those that are left of it."""
+        self._held.clear()
+        self._agenda.stopped()
 
     def _note_failure(self, pool: str, reason: str, now_ms: int) -> None:
         self.failures[pool] = RoundFailure(reason, now_ms)
@@ -123,14 +131,33 @@ class Rounds:
         warnings, self._warnings = self._warnings, ()
         return warnings
 
-    def failed(self, pool: str, now_ms: int) -> None:
+    def failed(self, pool: str, reason: str, now_ms: int) -> None:
         """Go on after a round that could not be decided: it is tried again after the schedule period."""
-        self._note_failure(pool, "its round failed unexpectedly, see the server's log", now_ms)
+        self._note_failure(pool, f"its round failed: {reason}", now_ms)
+        if self._policy.pools_fail_together:
+            self._drop_cycle()
         self._agenda.failed(now_ms)
 
     def finish(self, ledger: Ledger, order: RoundOrder, decisions: Decisions, now_ms: int) -> Outcome:
-        """Turn a round's decisions into facts, checked against the ledger as it is now."""
+        """Turn a round's decisions into facts, checked against the ledger as it is now.
+
+        Where pools fail together nothing comes of a round before the last one of its cycle was decided; from then on
+        `next_held` has the other pools' outcomes.
+        """
         self._agenda.ended(order.started_ms, now_ms)
+        if not self._policy.pools_fail_together:
+            return self._applied(ledger, order, decisions, now_ms)
+        self._held.append((order, decisions))
+        return self.next_held(ledger, now_ms) or Outcome(pool=order.pool)
+
+    def next_held(self, ledger: Ledger, now_ms: int) -> Outcome | None:
+        """Return what comes of the next round of a cycle that was held back to its end. The former is stored by now."""
+        if self._agenda.in_cycle or not self._held:
+            return None
+        order, decisions = self._held.pop(0)
+        return self._applied(ledger, order, decisions, now_ms)
+
+    def _applied(self, ledger: Ledger, order: RoundOrder, decisions: Decisions, now_ms: int) -> Outcome:
         outcome = outcome_of(ledger, self._policy, order, decisions, now_ms)
         self._limiters.charge(order.pool, outcome.leased_by_queue, outcome.preempted_for_share)
         if decisions.optimised is not None:
@@ -173,6 +200,7 @@ class Rounds:
             bids=self.feeds.bids,
             global_tokens=self._limiters.tokens(now_ms),
             preemption_tokens=self._limiters.preemption_tokens(pool, now_ms),
+            taken=tuple(row for _, held in self._held for row in held.leases.row.tolist()),
             now_ms=now_ms,
             optimises=self._optimises(pool, now_ms),
         )

@@ -93,7 +93,7 @@ class MetricsPage:
                 if standing is not None:
                     self._stood = self._figures.families(*standing)
                 families += self._stood
-            return own + written_text(families).encode("utf-8", "replace")
+            return own + written_text(families).encode()
 
         return await self._apart(written)
 

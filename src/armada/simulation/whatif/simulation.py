@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from armada.control.cycle import Leader
-from armada.control.outcome import RoundOrder
+from armada.control.outcome import Outcome, RoundOrder
 from armada.control.rounds.cadence import Cadence
 from armada.control.sequences import merged_sequences
 from armada.model.events import (
@@ -289,10 +289,15 @@ class Simulation:
 
     def _round(self, order: RoundOrder, epoch: int, now_ms: int) -> tuple[int, int]:
         decisions = schedule(order.snapshot, order.seed)
-        outcome = self._leader.finish(self._ledger, order, decisions, now_ms)
-        self.results.end_round(now_ms, decisions, outcome.leased_by_queue)
-        self._append(outcome.sequences, now_ms, epoch)
-        return sum(outcome.leased_by_queue.values()), outcome.preempted
+        outcome: Outcome | None = self._leader.finish(self._ledger, order, decisions, now_ms)
+        leased = preempted = 0
+        while outcome is not None:
+            self.results.end_round(now_ms, decisions, outcome.leased_by_queue)
+            self._append(outcome.sequences, now_ms, epoch)
+            leased += sum(outcome.leased_by_queue.values())
+            preempted += outcome.preempted
+            outcome = self._leader.next_held(self._ledger, now_ms)
+        return leased, preempted
 
     def _append(self, sequences: Iterable[JobSetEvents], now_ms: int, epoch: int = 0) -> None:
         """Append facts, fold them, and let the leader and the jobs know."""
