@@ -1,6 +1,5 @@
 """Capacity and who shares it: queues and what they bid, pools' nodes, executors, priority classes, taints."""
 
-import math
 from typing import Final
 
 import msgspec
@@ -121,11 +120,19 @@ class ExecutorSettings(msgspec.Struct, frozen=True, kw_only=True):
     set_at_ms: int = 0
 
 
+MIN_FACTOR: Final = 1e-9
+MAX_FACTOR: Final = 1e300
+"""Priority factors beyond these give no weight with which shares can be worked out."""
+
+MAX_BID: Final = 1e100
+"""Bids are multiplied and added up; a larger one would leave the finite numbers."""
+
+
 class Bid(msgspec.Struct, frozen=True):
     """What a queue offers for a job of one band, by what the job does: wait, or run (and might have to leave).
 
     Raises (when made):
-        InvalidRequest: an amount that is negative or no finite number.
+        InvalidRequest: an amount that is negative, beyond MAX_BID or no number.
     """
 
     queued: float = 0.0
@@ -133,8 +140,8 @@ class Bid(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for amount in (self.queued, self.running):
-            if not 0 <= amount < math.inf:
-                raise InvalidRequest(f"a bid must be a number of at least 0, found {amount}")
+            if not 0 <= amount <= MAX_BID:
+                raise InvalidRequest(f"a bid must be a number from 0 to {MAX_BID:g}, found {amount}")
 
 
 NO_BID: Final = Bid()

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import yaml
 from pydantic import Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
@@ -18,7 +17,8 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from armada.model.errors import StartupRefused
+from armada.model.errors import InvalidRequest, StartupRefused
+from armada.runtime.yaml_values import yaml_values
 
 _OTHER_NAMES: Final = {"priorityOverride": "priority_override", "pricingApi": "pricing_api"}
 """Sections that a file may also call as the reference's files do."""
@@ -133,8 +133,8 @@ def load_settings(*, files: Sequence[Path] = (), overrides: Mapping[str, object]
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        content = yaml_values(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, InvalidRequest) as error:
         raise StartupRefused(f"settings file {file}: {error}") from error
     if content is None:
         return {}

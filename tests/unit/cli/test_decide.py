@@ -201,9 +201,31 @@ def test_bench_counts_and_times(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ),
         (
             {"bids": [{"queue": "a", "band": 1, "pool": "p", "queued": 1, "running": -1}]},
-            "a bid must be a number of at le",
+            "a bid must be a number from 0",
         ),
         ({"resourceUnits": {"p": {"cpu": "x"}}}, "resourceUnits of pool p: cpu: 'x' is no Kubernetes"),
+        ({"resourceUnits": {"p": {"cpu": "0"}}}, "resourceUnits of pool p: a unit of '0' of cpu is not above 0"),
+        ({"queues": [{"name": "a", "priorityFactor": 5e-324}]}, "queue a: priorityFactor must be from 1e-09 to 1e.300"),
+        (
+            {"overrides": [{"pool": "p", "queue": "a", "priority": 1e301}]},
+            "of queue a in pool p: priority must be from",
+        ),
+        ({"secondsPerRound": 1e308}, r"secondsPerRound: 1e\+308 seconds are more than a hundred years"),
+        (
+            {"executors": [{"id": "e", "nodes": [], "heartbeatSecondsAgo": 1e308}]},
+            "executor e: heartbeatSecondsAgo: 1e",
+        ),
+        (
+            {"jobs": [{"id": "j", "queue": "a", "run": {"node": "n", "leasedSecondsAgo": -1e308}}]},
+            "job j: run.leasedSec",
+        ),
+        (
+            {"jobs": [{"id": "j", "queue": "a", "finished": {"pool": "p", "runningSecondsAgo": 1e308}}]},
+            "job j: finished.runningSecondsAgo",
+        ),
+        ({"jobs": [{"id": "j", "queue": "a", "leaves": -1}]}, "job j: arrives and leaves are rounds"),
+        ({"jobs": [{"id": "j", "queue": "a", "request": {"cpu": "-1m"}}]}, "request: cpu: -1m is less than nothing"),
+        ({"config": {"maxQueueLookback": 2**70}}, "config.maxQueueLookback: .* is beyond the largest whole number"),
         ({"config": {"pools": [{"name": "p", "color": 1}]}}, r"unknown key config\.pools\[0\]\.color"),
         ({"executors": [{"id": "e", "nodes": [{"id": "n", "total": {"cpu": "1 Gi"}}]}]}, "node n: total: cpu: '1 Gi'"),
         (

@@ -116,6 +116,12 @@ def test_an_empty_configuration_is_our_defaults() -> None:
         ({"executorTimeout": -5}, r"negative or longer"),
         ({"executorTimeout": True}, r"is no duration"),
         ({"maximumSchedulingRate": float("nan")}, r"expected a number of at least 0"),
+        ({"maximumSchedulingRate": 10**400}, r"expected a number of at least 0, found 1000.*\.\.\.$"),
+        ({"maximumSchedulingRate": 16**5000}, r"expected a number of at least 0, found a number of very many digits"),
+        ({"maxQueueLookback": 2**63}, r"config\.maxQueueLookback: 9223372036854775808 is beyond the largest whole"),
+        ({"priorityClasses": {"a": {"priority": 2**63}}}, r"a\.priority: 9223372036854775808 is beyond"),
+        ({"maximumSchedulingBurst": 1e30}, r"config\.maximumSchedulingBurst: 1e\+30 is beyond"),
+        ({"maxSchedulingDuration": 10**400}, r"config\.maxSchedulingDuration: .* negative or longer than ten years"),
         ({"supportedResourceTypes": [{"name": "cpu", "resolution": "x"}]}, r"\.resolution: 'x' is no Kubernetes"),
         (
             {

@@ -48,6 +48,11 @@ def test_the_command_line_is_stronger_than_the_environment(monkeypatch: pytest.M
         ("log_level: loud\n", "log_level"),
         ("- a list\n", "settings by name"),
         ("a: [\n", "while parsing"),
+        ("a: 2020-13-45\n", "a value in it can't be read: month must be in"),
+        (f"a: {'9' * 5000}\n", "a value in it can't be read"),
+        ("a: !!timestamp soon\n", "a value in it can't be read"),
+        ("a: !!bool perhaps\n", "a value in it can't be read"),
+        ("[" * 5000, "nested too deeply"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, content: str, named: str) -> None:

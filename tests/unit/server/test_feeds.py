@@ -167,3 +167,21 @@ async def test_invented_bids_go_by_the_band() -> None:
     assert (await source.ask()).snapshot_id == table.snapshot_id
     queues.append("qc")
     assert (await source.ask()).snapshot_id != table.snapshot_id
+
+
+@pytest.mark.parametrize("text", ["default: {qa: 2020-13-45}\n", f"default: {{qa: {'9' * 400}}}\n", "[" * 5000])
+async def test_no_text_in_a_file_ends_a_feed(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "overrides.yaml"
+    path.write_text(text)
+    for source in (OverrideFile(path), BidFile(path)):
+        with pytest.raises(InvalidRequest, match=r"overrides\.yaml"):
+            await source.ask()
+
+
+async def test_factors_and_bids_that_no_share_could_be_worked_out_with(tmp_path: Path) -> None:
+    path = tmp_path / "values.yaml"
+    path.write_text("default: {qa: 5.0e-324, qb: 1.0e+308, qc: 1.0e-9}\n")
+    assert await OverrideFile(path).ask() == {"default": {"qc": 1e-9}}
+    path.write_text("bids: [{queue: qa, pool: default, queued: 1.0e+308}]\n")
+    with pytest.raises(InvalidRequest, match=r"values\.yaml.*a bid must be a number from 0 to 1e\+100, found 1e\+308"):
+        await BidFile(path).ask()

@@ -70,10 +70,12 @@ def test_a_band_without_a_name_is_no_band() -> None:
     assert bid_table(message).of("qa", "p") == PoolBids({1: Bid(2.0, 2.0)}, Bid(1.0, 1.0))
 
 
-@pytest.mark.parametrize("amount", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("amount", [math.nan, math.inf, -math.inf, -1.0, 1e101])
 def test_a_bid_that_is_no_price_is_refused_with_its_queue(amount: float) -> None:
-    message = bid_message(BidTable(queues={"qa": {"p": PoolBids({1: Bid(amount, 1.0)})}}))
-    with pytest.raises(InvalidRequest, match=r"queue qa, pool p: a bid of"):
+    message = bid_message(BidTable(queues={"qa": {"p": PoolBids({1: Bid(1.0, 1.0)})}}))
+    held = message.queue_bids["qa"].pool_bids["p"].price_band_bids[0].price_band_bids
+    held.pricing_phase_bids[0].bid.amount = amount
+    with pytest.raises(InvalidRequest, match=r"queue qa, pool p: a bid must be a number"):
         bid_table(message)
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from armada.model.configuration import scheduling_policy
 from armada.model.errors import InvalidRequest
-from armada.model.fleet import PRICE_BANDS, Bid
+from armada.model.fleet import MAX_FACTOR, MIN_FACTOR, PRICE_BANDS, Bid
 from armada.model.policy import SchedulingPolicy
 from armada.model.resources import parse_quantity
 
@@ -26,6 +26,8 @@ MAX_LINE_BYTES: Final = 512 * 2**20
 """A longer problem is refused: a million jobs need about a third of it."""
 
 MAX_ROUNDS: Final = 1_000
+
+MAX_SECONDS: Final = 100 * 365 * 86_400
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _Q = dict[str, str]
@@ -284,6 +286,7 @@ def _fault(line: bytes, error: msgspec.ValidationError) -> str:
 def _check(problem: Problem, policy: SchedulingPolicy) -> None:
     if not 1 <= problem.rounds <= MAX_ROUNDS:
         raise InvalidRequest(f"rounds must be 1 to {MAX_ROUNDS}, found {problem.rounds}")
+    _check_numbers(problem)
     _check_names("executors", [executor.id for executor in problem.executors])
     _check_names("nodes", [node.id for executor in problem.executors for node in executor.nodes])
     _check_names("queues", [queue.name for queue in problem.queues])
@@ -302,6 +305,32 @@ def _check(problem: Problem, policy: SchedulingPolicy) -> None:
     _check_bids(problem)
 
 
+def _check_numbers(problem: Problem) -> None:
+    """Refuse times that no clock can show, and weights with which no share can be worked out."""
+    _check_seconds("secondsPerRound", problem.seconds_per_round)
+    for executor in problem.executors:
+        _check_seconds(f"executor {executor.id}: heartbeatSecondsAgo", executor.heartbeat_seconds_ago)
+    for job in problem.jobs:
+        for key, run in (("run.leasedSecondsAgo", job.run), ("finished.runningSecondsAgo", job.finished)):
+            if run is not None:
+                seconds = run.leased_seconds_ago if isinstance(run, RunSpec) else run.running_seconds_ago
+                _check_seconds(f"job {job.id}: {key}", seconds)
+        if job.arrives < 0 or (job.leaves is not None and job.leaves < 0):
+            raise InvalidRequest(f"job {job.id}: arrives and leaves are rounds, counted from 0")
+    factors = [(f"queue {queue.name}: priorityFactor", queue.priority_factor) for queue in problem.queues]
+    factors += [
+        (f"override of queue {one.queue} in pool {one.pool}: priority", one.priority) for one in problem.overrides
+    ]
+    for place, factor in factors:
+        if factor > MAX_FACTOR or 0 < factor < MIN_FACTOR:
+            raise InvalidRequest(f"{place} must be from {MIN_FACTOR:g} to {MAX_FACTOR:g}, found {factor:g}")
+
+
+def _check_seconds(place: str, seconds: float) -> None:
+    if abs(seconds) > MAX_SECONDS:
+        raise InvalidRequest(f"{place}: {seconds:g} seconds are more than a hundred years")
+
+
 def _check_job(job: JobSpecText, classes: tuple[str, ...]) -> None:
     if job.priority_class and job.priority_class not in classes:
         known = ", ".join(classes)
@@ -313,6 +342,9 @@ def _check_job(job: JobSpecText, classes: tuple[str, ...]) -> None:
     if not 0 <= job.price_band <= len(PRICE_BANDS):
         raise InvalidRequest(f"job {job.id}: priceBand must be 1 (A) to {len(PRICE_BANDS)}, or 0 for none")
     _check_quantities(f"job {job.id}: request", job.request)
+    for name, amount in job.request.items():
+        if parse_quantity(str(amount)) < 0:
+            raise InvalidRequest(f"job {job.id}: request: {name}: {amount} is less than nothing")
 
 
 def _check_bids(problem: Problem) -> None:
@@ -326,6 +358,9 @@ def _check_bids(problem: Problem) -> None:
             raise InvalidRequest(f"{place}: {error}") from error
     for pool, amounts in problem.resource_units.items():
         _check_quantities(f"resourceUnits of pool {pool}", {**amounts})
+        for name, amount in amounts.items():
+            if parse_quantity(amount) <= 0:
+                raise InvalidRequest(f"resourceUnits of pool {pool}: a unit of {amount!r} of {name} is not above 0")
 
 
 def _check_names(key: str, names: list[str]) -> None:

@@ -4,15 +4,15 @@ Readers compose: `listed(text)` reads a list of texts, `mapped(number)` a mappin
 `Section`, decorated with `closed`, a mapping with named keys, which refuses keys that nobody read.
 """
 
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from armada.model.errors import InvalidRequest
 from armada.model.fleet import Taint
 from armada.model.jobs import Toleration
-from armada.model.resources import MAX_QUANTITY_CHARS, parse_quantity
+from armada.model.resources import INT64_MAX, MAX_QUANTITY_CHARS, parse_quantity
 
 INERT_KEYS: Final = frozenset(
     {"priorityMultiplier", "maxJobSchedulingContextsPerExecutor", "experimentalIndicativePricing"}
@@ -24,8 +24,19 @@ MAX_DURATION_MS: Final = 10 * 365 * 86_400_000
 _DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)")
 _UNIT_MS: Final = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4, "h": 3.6e6}
 
+_TOLD_CHARS: Final = 80
+
 T = TypeVar("T")
 D = TypeVar("D")
+
+
+def told(value: Any) -> str:
+    """Return a value as a message shows it: shortened, for files hold anything."""
+    try:
+        written = repr(value)
+    except ValueError:
+        written = "a number of very many digits"
+    return written if len(written) <= _TOLD_CHARS else f"{written[:_TOLD_CHARS]}..."
 
 
 def duration_ms(value: Any, path: str) -> int:
@@ -36,18 +47,18 @@ def duration_ms(value: Any, path: str) -> int:
     """
     total: float
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        total = value * 1000.0
+        total = max(-1.0, min(value, MAX_DURATION_MS)) * 1000.0
     elif isinstance(value, str) and len(value) <= MAX_QUANTITY_CHARS and value:
         if value == "0":
             return 0
         parts = _DURATION_PART.findall(value)
         if "".join(number + unit for number, unit in parts) != value:
-            raise InvalidRequest(f"{path}: {value!r} is no duration; write for example 500ms, 10s, 5m or 1h30m")
+            raise InvalidRequest(f"{path}: {told(value)} is no duration; write for example 500ms, 10s, 5m or 1h30m")
         total = sum(float(number) * _UNIT_MS[unit] for number, unit in parts)
     else:
-        raise InvalidRequest(f"{path}: {value!r} is no duration; write for example 500ms, 10s, 5m or 1h30m")
+        raise InvalidRequest(f"{path}: {told(value)} is no duration; write for example 500ms, 10s, 5m or 1h30m")
     if not 0 <= total <= MAX_DURATION_MS:
-        raise InvalidRequest(f"{path}: a duration of {value!r} is negative or longer than ten years")
+        raise InvalidRequest(f"{path}: a duration of {told(value)} is negative or longer than ten years")
     return round(total)
 
 
@@ -97,29 +108,31 @@ class Section:
 def text(value: Any, path: str) -> str:
     """Read a string."""
     if not isinstance(value, str):
-        raise InvalidRequest(f"{path}: expected text, found {value!r}")
+        raise InvalidRequest(f"{path}: expected text, found {told(value)}")
     return value
 
 
 def boolean(value: Any, path: str) -> bool:
     """Read true or false."""
     if not isinstance(value, bool):
-        raise InvalidRequest(f"{path}: expected true or false, found {value!r}")
+        raise InvalidRequest(f"{path}: expected true or false, found {told(value)}")
     return value
 
 
 def whole(value: Any, path: str) -> int:
-    """Read a whole number of at least 0 (a float without a fraction counts)."""
+    """Read a whole number from 0 to the largest int64 (a float without a fraction counts)."""
     number_read = number(value, path)
     if number_read != int(number_read):
-        raise InvalidRequest(f"{path}: expected a whole number, found {value!r}")
+        raise InvalidRequest(f"{path}: expected a whole number, found {told(value)}")
+    if value > INT64_MAX:
+        raise InvalidRequest(f"{path}: {told(value)} is beyond the largest whole number, {INT64_MAX}")
     return int(value)
 
 
 def number(value: Any, path: str) -> float:
     """Read a finite number of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-        raise InvalidRequest(f"{path}: expected a number of at least 0, found {value!r}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= sys.float_info.max:
+        raise InvalidRequest(f"{path}: expected a number of at least 0, found {told(value)}")
     return float(value)
 
 
@@ -138,7 +151,7 @@ def listed(read: Callable[[Any, str], T]) -> Callable[[Any, str], tuple[T, ...]]
 
     def read_list(values: Any, path: str) -> tuple[T, ...]:
         if not isinstance(values, (list, tuple)):
-            raise InvalidRequest(f"{path}: expected a list, found {values!r}")
+            raise InvalidRequest(f"{path}: expected a list, found {told(values)}")
         return tuple(read(value, f"{path}[{index}]") for index, value in enumerate(values))
 
     return read_list
@@ -149,7 +162,7 @@ def mapped(read: Callable[[Any, str], T]) -> Callable[[Any, str], dict[str, T]]:
 
     def read_mapping(values: Any, path: str) -> dict[str, T]:
         if not isinstance(values, Mapping):
-            raise InvalidRequest(f"{path}: expected a mapping, found {values!r}")
+            raise InvalidRequest(f"{path}: expected a mapping, found {told(values)}")
         return {text(key, path): read(value, f"{path}.{key}") for key, value in values.items()}
 
     return read_mapping

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import grpc.aio
-import yaml
 
 from armada.model.configuration.reading import Section, closed, listed, mapped, number, quantity, text
 from armada.model.errors import InvalidRequest
 from armada.model.fleet import Bid, BidTable, PoolBids
+from armada.runtime.yaml_values import yaml_values
 from armada.wire.feeds.bids import bid_request, bid_table, identified
 from armada.wire.feeds.overrides import WeightOverrides, effective, override_request, weight_overrides
 from armada.wire.services import BidStub, PriorityOverrideStub, error_from
@@ -100,11 +100,16 @@ class InventedBids:
 
 def _content(path: Path) -> Mapping[str, Any]:
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InvalidRequest(f"{path} is longer than {MAX_FILE_BYTES:,} bytes")
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        size = path.stat().st_size
+        content = path.read_text(encoding="utf-8") if size <= MAX_FILE_BYTES else ""
+    except (OSError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"{path} can't be read: {error}") from error
+    if size > MAX_FILE_BYTES:
+        raise InvalidRequest(f"{path} is longer than {MAX_FILE_BYTES:,} bytes")
+    try:
+        values = yaml_values(content)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{path}: {error}") from error
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -114,7 +119,11 @@ def _content(path: Path) -> Mapping[str, Any]:
 
 @closed
 def _bid(section: Section) -> tuple[str, str, int, Bid]:
-    bid = Bid(section.get("queued", number, 0.0), section.get("running", number, 0.0))
+    queued, running = section.get("queued", number, 0.0), section.get("running", number, 0.0)
+    try:
+        bid = Bid(queued, running)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{section.path('queued')} and running: {error}") from error
     return section.need("queue", text), section.need("pool", text), section.get("band", _band, 0), bid
 
 

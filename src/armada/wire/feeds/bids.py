@@ -1,6 +1,5 @@
 """Bids: the answer of the bid service as a table."""
 
-import math
 from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
@@ -22,7 +21,7 @@ def bid_table(message: api.RetrieveBidsResponse) -> BidTable:
     """Return the table that a bid service answered.
 
     Raises:
-        InvalidRequest: a bid is no finite number, or a resource unit no quantity above 0; the text says whose.
+        InvalidRequest: a bid is no number that it may be, or a resource unit no quantity above 0; the text says whose.
     """
     queues = {
         queue: {pool: _pool_bids(bids, f"queue {queue}, pool {pool}") for pool, bids in held.pool_bids.items()}
@@ -65,10 +64,10 @@ def _pool_bids(message: api.PoolBids, whose: str) -> PoolBids:
 
 def _bid(message: api.PriceBandBids, whose: str) -> Bid:
     amounts = {entry.pricing_phase: entry.bid.amount for entry in message.pricing_phase_bids}
-    for amount in amounts.values():
-        if not math.isfinite(amount):
-            raise InvalidRequest(f"{whose}: a bid of {amount} is no price")
-    return Bid(amounts.get(api.PRICING_PHASE_QUEUEING, 0.0), amounts.get(api.PRICING_PHASE_RUNNING, 0.0))
+    try:
+        return Bid(amounts.get(api.PRICING_PHASE_QUEUEING, 0.0), amounts.get(api.PRICING_PHASE_RUNNING, 0.0))
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{whose}: {error}") from error
 
 
 def bid_message(table: BidTable) -> api.RetrieveBidsResponse:

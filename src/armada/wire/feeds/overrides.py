@@ -1,10 +1,10 @@
 """Priority overrides: the answer of the override service as data."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from armada._proto import prices_pb2 as api
+from armada.model.fleet import MAX_FACTOR, MIN_FACTOR
 
 WeightOverrides = dict[str, dict[str, float]]
 """Pool -> queue -> the priority factor that holds in place of the queue's own."""
@@ -24,9 +24,9 @@ def weight_overrides(message: api.PriorityOverrideResponse) -> WeightOverrides:
 
 
 def effective(overrides: Mapping[str, Mapping[str, float]]) -> WeightOverrides:
-    """Return the overrides without those that say nothing: a factor that is not above 0, or no finite number."""
+    """Return the overrides without those that say nothing: a factor that is no number from MIN_FACTOR to MAX_FACTOR."""
     return {
-        pool: {queue: priority for queue, priority in sorted(queues.items()) if 0 < priority < math.inf}
+        pool: {queue: priority for queue, priority in sorted(queues.items()) if MIN_FACTOR <= priority <= MAX_FACTOR}
         for pool, queues in sorted(overrides.items())
     }
 
