@@ -11,6 +11,7 @@ import msgspec
 
 from armada.control.admitting.admission import Admission
 from armada.control.admitting.eligibility import Eligibility
+from armada.control.ending.gangs import IncompleteGangs
 from armada.control.ending.reconciliation import Reconciliation
 from armada.control.measuring.leading import LeaderTally
 from armada.control.outcome import Outcome, RoundOrder
@@ -85,6 +86,7 @@ class Leader:
         self._admission = Admission(self.eligibility, policy.fleet_refresh_ms)
         self._rounds = Rounds(policy, cadence, started_ms, self._admission)
         self._reconciliation = Reconciliation(policy, cadence.node_timeout_ms, cadence.schedule_period_ms)
+        self._incomplete = IncompleteGangs(policy.incomplete_gang_ms)
         self.tally = LeaderTally()
         """What is measured of this leadership; whoever carries the steps out knows how long they took."""
 
@@ -109,6 +111,7 @@ class Leader:
         """Look at an entry that was just folded (its void parts left out)."""
         self._admission.notice(entry)
         self._reconciliation.notice(entry)
+        self._incomplete.notice(entry, now_ms)
         if any(isinstance(event, _CHANGES_WHAT_FITS) for event in entry.events):
             self._rounds.changed(now_ms)
 
@@ -171,6 +174,7 @@ class Leader:
         if ledger.holder != self._holder:
             return self._claim(ledger, now_ms)
         ended = self._expired(ledger, heartbeats, now_ms) or self._reconciled(ledger, now_ms)
+        ended = ended or self._incomplete.ended(ledger, now_ms)
         if ended:
             return Step(sequences=ended, epoch=ledger.epoch)
         rejected = self._rejected(ledger, heartbeats, now_ms)
@@ -187,6 +191,7 @@ class Leader:
         claim = LeadershipClaimed(at_ms=now_ms, epoch=epoch, holder=self._holder)
         self._admission.reconsider(ledger)
         self._reconciliation.begin_again()
+        self._incomplete.begin_again()
         return Step(sequences=(JobSetEvents("", "", (claim,)),), epoch=epoch)
 
     def _expired(self, ledger: Ledger, heartbeats: Mapping[str, int], now_ms: int) -> tuple[JobSetEvents, ...]:
@@ -236,6 +241,7 @@ class Leader:
         """Begin again after facts could not be appended: nothing that was decided then counts."""
         self._admission.reconsider(ledger)
         self._reconciliation.begin_again()
+        self._incomplete.begin_again()
         self._rounds.interrupted(now_ms)
 
     def failed_round(self, pool: str, reason: str, now_ms: int) -> None:
@@ -261,9 +267,8 @@ class Leader:
         due_ms = self._rounds.due_ms(ledger)
         if due_ms is not None:
             times.append(due_ms)
-        looks_ms = self._reconciliation.due_ms()
-        if looks_ms is not None:
-            times.append(looks_ms)
+        looks = (self._reconciliation.due_ms(), self._incomplete.due_ms())
+        times.extend(looks_ms for looks_ms in looks if looks_ms is not None)
         review_ms = self._admission.review_due_ms(ledger)
         if review_ms is not None:
             times.append(review_ms)

@@ -248,6 +248,7 @@ class SchedulingPolicy(msgspec.Struct, frozen=True, kw_only=True):
     default_priority_class: str = "armada-default"
     priority_class_override: str | None = None
     max_retries: int = 3
+    incomplete_gang_ms: int = 0
     retries: RetryEngine = RetryEngine()
     # resources
     resource_types: tuple[ResourceType, ...] = DEFAULT_RESOURCES

@@ -285,6 +285,7 @@ def _scheduling_policy(section: Section) -> SchedulingPolicy:
         default_priority_class=get("defaultPriorityClassName", text, DEFAULTS.default_priority_class),
         priority_class_override=get("priorityClassNameOverride", text, None),
         max_retries=get("maxRetries", whole, DEFAULTS.max_retries),
+        incomplete_gang_ms=get("incompleteGangTimeout", duration_ms, 0),
         retries=get("retryPolicy", _retry_engine, DEFAULTS.retries),
         resource_types=get("supportedResourceTypes", listed(_resource_type), DEFAULTS.resource_types),
         respects_node_pod_limits=get("respectNodePodLimits", boolean, DEFAULTS.respects_node_pod_limits),
