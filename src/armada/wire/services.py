@@ -93,6 +93,8 @@ _ADDERS: Final[tuple[tuple[type[Any], Callable[[Any, Any], None]], ...]] = (
 
 MAX_RECEIVE_BYTES: Final = 4 * 1024 * 1024
 MAX_ERROR_TEXT: Final = 2_000
+MAX_RECONNECT_MS: Final = 5_000
+"""Longest wait of a client before it tries to connect again; gRPC's own is two minutes, long after a server is back."""
 REQUEST_ID_KEY: Final = "x-request-id"
 
 _CODES: Final = {code.name: code for code in grpc.StatusCode}
@@ -168,6 +170,7 @@ def channel_options() -> list[tuple[str, int]]:
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.max_reconnect_backoff_ms", MAX_RECONNECT_MS),
     ]
 
 

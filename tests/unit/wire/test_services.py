@@ -69,6 +69,10 @@ async def served() -> AsyncIterator[tuple[grpc.aio.Channel, Crashes]]:
     await server.stop(None)
 
 
+def test_a_client_finds_a_server_that_is_back_within_seconds() -> None:
+    assert 0 < dict(services.channel_options())["grpc.max_reconnect_backoff_ms"] <= 5_000
+
+
 Served = tuple[grpc.aio.Channel, Crashes]
 
 
