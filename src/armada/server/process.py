@@ -50,7 +50,7 @@ _DAY_MS: Final = 86_400_000
 _PRUNE_PERIOD_S: Final = 3_600.0
 _PRUNE_PAUSE_S: Final = 0.1
 _PRUNE_BATCH: Final = 1_000
-_GRACE_S: Final = 1.0
+_GRACE_S: Final = 5.0
 """Calls that are under way when the process stops may end within this time."""
 
 
@@ -243,7 +243,8 @@ class ControlPlane:
         return "" if self._leads else "the log is being read"
 
     async def _serve_grpc(self, read_output: LogSource) -> None:
-        server = grpc.aio.server(interceptors=[ErrorsAnswered(self._crashed)], options=server_options())
+        answered = ErrorsAnswered(self._crashed)
+        server = grpc.aio.server(interceptors=[answered], options=server_options())
         desk = Desk(self.replica, self._authenticator, self._rules.submission, self._rules.scheduling, self.metrics)
         followers = Followers(self.replica, self.metrics, self._settings.max_streams)
         register(
@@ -268,6 +269,7 @@ class ControlPlane:
         await server.start()
 
         async def stop() -> None:
+            answered.end_streams()
             await server.stop(_GRACE_S)
 
         self._supervisor.at_stop("grpc", stop)

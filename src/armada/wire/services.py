@@ -4,6 +4,7 @@ Nothing outside `wire` imports generated code: a shell subclasses the servicers 
 answers with the functions of this room, and raises errors of `model.errors`.
 """
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
@@ -195,10 +196,53 @@ def request_id(context: grpc.aio.ServicerContext[Any, Any]) -> str:
     return uuid.uuid4().hex
 
 
+_STOPPING: Final = "the server is stopping: call again, and ask a stream to go on after the last message"
+
+
 class Undecodable(msgspec.Struct, frozen=True):
     """Stands for a request whose bytes are no message of its type."""
 
     reason: str
+
+
+class _OpenStreams:
+    """Streams that are being answered, each by a task of its own; those among them that wait for their next message.
+
+    One that is being sent is not interrupted: gRPC would take its caller for gone and tell it nothing.
+    """
+
+    def __init__(self) -> None:
+        self._is_ending = False
+        self._waiting: set[asyncio.Task[Any]] = set()
+
+    def end(self) -> None:
+        self._is_ending = True
+        for task in tuple(self._waiting):
+            task.cancel()
+
+    async def messages(self, inner: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Pass on what a stream answers. Raises Unavailable once all of them are being ended."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a stream is answered by a task")
+        waiting = self._waiting
+        try:
+            waiting.add(task)
+            if self._is_ending:
+                raise Unavailable(_STOPPING)
+            async for message in inner:
+                waiting.discard(task)
+                yield message
+                waiting.add(task)
+                if self._is_ending:
+                    raise Unavailable(_STOPPING)
+        except asyncio.CancelledError as cancelled:
+            if not self._is_ending:
+                raise
+            task.uncancel()
+            raise Unavailable(_STOPPING) from cancelled
+        finally:
+            waiting.discard(task)
 
 
 class ErrorsAnswered(grpc.aio.ServerInterceptor):
@@ -207,6 +251,11 @@ class ErrorsAnswered(grpc.aio.ServerInterceptor):
     def __init__(self, on_crash: OnCrash) -> None:
         self._on_crash = on_crash
         self._guarded: dict[str, tuple[Any, Any]] = {}
+        self._streams = _OpenStreams()
+
+    def end_streams(self) -> None:
+        """End all streams, and every new one, with UNAVAILABLE: the process stops, and they would never end."""
+        self._streams.end()
 
     async def intercept_service(
         self,
@@ -220,7 +269,7 @@ class ErrorsAnswered(grpc.aio.ServerInterceptor):
         method = handler_call_details.method
         known, guarded = self._guarded.get(method, (None, None))
         if known is not handler:
-            guarded = _guarded(handler, _Guard(method, self._on_crash))
+            guarded = _guarded(handler, _Guard(method, self._on_crash), self._streams)
             self._guarded[method] = (handler, guarded)
         return cast("grpc.RpcMethodHandler[Any, Any]", guarded)
 
@@ -264,7 +313,7 @@ async def _all_decoded(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
         yield _decoded(request)
 
 
-def _guarded(handler: Any, guard: _Guard) -> "grpc.RpcMethodHandler[Any, Any]":
+def _guarded(handler: Any, guard: _Guard, streams: _OpenStreams) -> "grpc.RpcMethodHandler[Any, Any]":
     """The same handler with errors answered. Handlers are coroutines or async generators, as `grpc.aio` wants them."""
     if handler.response_streaming:
         inner = handler.stream_stream if handler.request_streaming else handler.unary_stream
@@ -272,7 +321,7 @@ def _guarded(handler: Any, guard: _Guard) -> "grpc.RpcMethodHandler[Any, Any]":
         async def stream(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
             try:
                 request = _all_decoded(request) if handler.request_streaming else _decoded(request)
-                async for message in inner(request, context):
+                async for message in streams.messages(inner(request, context)):
                     yield message
             except Exception as error:  # noqa: BLE001 - every failure is answered, and told to on_crash
                 await guard.abort(error, context)

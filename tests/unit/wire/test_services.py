@@ -1,6 +1,7 @@
 # ruff: noqa: N802, ARG002 - names and arguments of the servicers are those of the API
 """Services over a real connection: errors as codes, bad bytes, limits, routes."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -36,6 +37,45 @@ class Events(services.EventServicer):
     async def GetJobSetEvents(self, request: Any, context: Any) -> AsyncIterator[Any]:
         yield event_pb2.EventStreamMessage(id="1:0:0:1")
         raise errors.NotFound("gone")
+
+
+class Endless(services.EventServicer):
+    """Streams that never end by themselves; `open` counts those that have begun."""
+
+    def __init__(self) -> None:
+        self.open = 0
+
+    async def Watch(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        yield event_pb2.EventStreamMessage(id="1:0:0:1")
+        self.open += 1
+        await asyncio.Event().wait()
+
+
+async def test_streams_end_with_a_word_when_the_server_stops() -> None:
+    answered, endless = services.ErrorsAnswered(lambda *_: None), Endless()
+    server = grpc.aio.server(interceptors=[answered], options=services.server_options())
+    services.register(server, endless)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+
+    async def watch(stub: Any) -> str:
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            async for _ in stub.Watch(event_pb2.WatchRequest()):
+                pass
+        assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
+        return failed.value.details() or ""
+
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=services.channel_options()) as channel:
+        stub = services.EventStub(channel)
+        watching = [asyncio.create_task(watch(stub)) for _ in range(20)]
+        async with asyncio.timeout(10):
+            while endless.open < 20:  # noqa: ASYNC110 - counted by the servicer
+                await asyncio.sleep(0.01)
+            answered.end_streams()
+            told = {*await asyncio.gather(*watching), await watch(stub)}
+            assert len(told) == 1
+            assert "the server is stopping" in told.pop()
+            await server.stop(60.0)
 
 
 class Agents(services.ExecutorApiServicer):
