@@ -40,14 +40,16 @@ def course(problem: Problem, *, requeues: bool, rounds: int) -> Course:
         for job in (job for job in jobs.values() if "run" in job):
             job["run"]["leasedSecondsAgo"] = job["run"].get("leasedSecondsAgo", 0) + 1
         lost = [name for answer in decided.values() for name in answer["preempted"]]
-        won = {name: (pool, place) for pool, answer in decided.items() for name, place in answer["scheduled"].items()}
-        for name in lost:
-            done.losses[name] = done.losses.get(name, 0) + 1
-            del jobs[name]["run"]
-            if not requeues:
-                del jobs[name]
-        for name, (pool, place) in won.items():
-            jobs[name]["run"] = {"node": place["node"], "pool": pool, "scheduledAtPriority": place["priority"]}
+        won = [name for answer in decided.values() for name in answer["scheduled"]]
+        # Pool by pool: what one placed on a borrowed node, the next one may take away again.
+        for pool, answer in decided.items():
+            for name in answer["preempted"]:
+                done.losses[name] = done.losses.get(name, 0) + 1
+                del jobs[name]["run"]
+                if not requeues:
+                    del jobs[name]
+            for name, place in answer["scheduled"].items():
+                jobs[name]["run"] = {"node": place["node"], "pool": pool, "scheduledAtPriority": place["priority"]}
         done.preempting += bool(lost)
         done.placing += bool(won)
         if not lost and not won:

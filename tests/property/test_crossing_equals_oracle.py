@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from armada.cli.problems.trial import rounds
 from tests.oracle.crossing_strategies import crossing_problems
 from tests.property.agreement import disagreements, read
+from tests.property.settling import unrest_where_jobs_fail, unrest_where_jobs_wait_again
 from tests.property.test_round_equals_oracle import crowded
 
 SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -38,6 +39,14 @@ def test_no_pool_makes_a_node_overfull_and_gangs_go_whole_wherever_they_stand(pr
         assert not {gang_of(jobs[job]) for job in places} & (lost - {None}), "a gang was torn"
         places.update({trial.job_id(lease.row): lease.node_id for lease in decisions.each_lease()})
         assert set(crowded(problem, places, kinds)) <= set(before), f"pool {pool} made a node over-full"
+
+
+@pytest.mark.timeout(600)
+@settings(max_examples=40, deadline=None, suppress_health_check=SLOW_DRAWS)
+@given(crossing_problems())
+def test_pools_that_borrow_from_each_other_come_to_rest(problem: dict[str, Any]) -> None:
+    assert unrest_where_jobs_fail(problem) == []
+    assert unrest_where_jobs_wait_again(problem) == []
 
 
 def gang_of(job: dict[str, Any]) -> tuple[str, str] | None:
