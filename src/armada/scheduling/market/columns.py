@@ -26,7 +26,7 @@ from armada.scheduling.snapshot import (
 from armada.scheduling.tables import FleetTable
 
 PHASES: Final = 2
-STEPS_PER_MS: Final = 10_000
+STEPS_PER_MS: Final = 50_000
 """How much work of `pricing.price_gangs` a millisecond of the setting's time limit stands for. A round has no clock."""
 
 _SMALL_RANKS: Final = 2**16
