@@ -126,7 +126,15 @@ class Problem:
             if job.state == "absent" and job.arrives <= number:
                 job.state = "queued"
             if job.leaves is not None and job.leaves <= number and job.state in {"queued", "running"}:
+                if job.state == "running":
+                    self._count_on(job)
                 job.state = "gone"
+
+    def _count_on(self, job: Job) -> None:
+        """Let a job that succeeds now count on, where it ran for less than its pool's cutoff (spec section 19)."""
+        pool = self.policy.pool(job.pool)
+        job.finished_pool = job.pool
+        job.penalty_until = job.leased_at + (pool.short_job_penalty_ms / 1000 if pool else 0.0)
 
 
 def _toleration(value: dict[str, str]) -> Toleration:

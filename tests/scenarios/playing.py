@@ -86,6 +86,7 @@ class Play:
         kind: str = "armada-default",
         gang: int = 0,
         kinds: list[str] | None = None,
+        cpus: list[str] | None = None,
         on: str = "",
         refused: str = "",
         **annotations: str,
@@ -96,8 +97,8 @@ class Play:
             annotations |= {"gangId": jobs[0], "gangCardinality": str(gang)}
         full = {f"armadaproject.io/{name}": value for name, value in annotations.items()}
         made = [
-            item(pod(cpu, memory, **{**spec, "priorityClassName": one}), annotations=full)
-            for one in kinds or [kind] * len(jobs)
+            item(pod(size, memory, **{**spec, "priorityClassName": one}), annotations=full)
+            for one, size in zip(kinds or [kind] * len(jobs), cpus or [cpu] * len(jobs), strict=True)
         ]
         if refused:
             with pytest.raises(ArmadaError, match=refused):

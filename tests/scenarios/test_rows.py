@@ -97,7 +97,7 @@ def node_of(node: dict[str, Any]) -> dict[str, Any]:
     if "gpu" in node:
         total["gpu"] = str(node["gpu"])
     labels = {"kubernetes.io/hostname": node["name"], **node.get("labels", {})}
-    others: dict[str, Any] = {key: node[key] for key in ("taints", "unschedulable") if key in node}
+    others: dict[str, Any] = {key: node[key] for key in ("taints", "unschedulable", "unallocatable") if key in node}
     return {"id": node["name"], "labels": labels, "total": total, **others}
 
 

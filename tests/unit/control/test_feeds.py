@@ -95,6 +95,7 @@ def market_and_plain() -> Driver:
 
 
 def test_only_markets_wait_for_bids() -> None:
+    """F082: a pool that can not be decided leaves the others alone."""
     here = market_and_plain()
     hear(here, awaits_bids=True, bid_trouble="no answer")
     first, second = here.world.submit(item(), item())

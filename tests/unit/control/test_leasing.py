@@ -123,6 +123,7 @@ def test_lost_runs_are_leased_again_by_a_server_that_just_started() -> None:
 
 
 def test_leases_are_bounded_oldest_first() -> None:
+    """F110."""
     world = World()
     executor = Executor(world)
     executor.exchange()

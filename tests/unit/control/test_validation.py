@@ -142,6 +142,7 @@ def test_init_containers_ask_for_fractions_of_a_core(cpu: str, *, is_right: bool
     ],
 )
 def test_required_affinity_must_make_sense(expression: KubernetesObject, named: str) -> None:
+    """F106."""
     fault = item_fault(item(node_affinity({"key": "ok", "operator": "Exists"}, expression)), POLICY)
     assert "nodeSelectorTerms[0].matchExpressions[1]" in fault
     assert named in fault

@@ -318,6 +318,7 @@ def test_a_resource_that_is_not_given_out_bars_the_job() -> None:
 
 
 def test_an_unknown_resource_bars_the_job_and_is_named() -> None:
+    """F089."""
     setting = Setting(nodes=[node("a")])
     setting.add("A", more={"fpga": "1"})
     assert "there is no resource fpga" in setting.decide().text["A0"]

@@ -22,6 +22,7 @@ from armada.scheduling.round import schedule
 from armada.scheduling.snapshot import PoolSnapshot
 from armada.state.ledger import Ledger
 from armada.state.pools import Circumstances
+from armada.state.records import RunRecord
 
 _BUDGETED: Final = (PreemptionKind.FAIR_SHARE, PreemptionKind.GANG)
 
@@ -69,6 +70,7 @@ class Trial:
             if pool.preemption_limit is not None
         }
         self._optimised_ms: dict[str, int] = {}
+        self._ended: list[tuple[JobSpecText, RunRecord, int]] = []
         self._as_of = 0
         self._start()
 
@@ -210,25 +212,21 @@ class Trial:
             self._last[queue] = (line[-1].submitted, line[-1].id)
 
     def _write_anew(self, arrivals: list[JobSpecText]) -> None:
-        """Begin the ledger again with all live jobs and `arrivals` in submit order."""
+        """Begin the ledger again with all live jobs and `arrivals` in submit order, and what ended: it may count on."""
         before = self.ledger
         live = [job for job in self.problem.jobs if _is_live(before.job_state(job.id))]
         self._start()
+        for job, run, ended_ms in self._ended:
+            single = msgspec.structs.replace(job, gang=None)
+            self._append(job.queue, facts.submissions([single], self._templates, self.now_ms))
+            self._append(job.queue, _leased_again(job.id, run))
+            self._end(job, ended_ms)
         self._submit([*live, *arrivals])
         for job in live:
             record = before.job(job.id)
-            run = before.run(record.run_id) if record is not None and record.run_id else None
-            if run is not None and record is not None and record.state.is_active:
-                again = facts.lease(
-                    job.id,
-                    node_id=run.node_id,
-                    executor_id=run.executor_id,
-                    pool=run.pool,
-                    priority=run.priority,
-                    at_ms=run.leased_ms,
-                    acknowledged=run.state is not RunState.LEASED,
-                )
-                self._append(job.queue, again)
+            held = before.run(record.run_id) if record is not None and record.run_id else None
+            if held is not None and record is not None and record.state.is_active:
+                self._append(job.queue, _leased_again(job.id, held))
 
     def _leased_before(self, job: JobSpecText, run: RunSpec) -> Iterator[Event]:
         priority = run.scheduled_at_priority
@@ -252,10 +250,18 @@ class Trial:
             if state is JobState.QUEUED:
                 self._append(job.queue, facts.withdrawal(job.id, self.now_ms))
             elif state is not None and state.is_active:
-                self._append(job.queue, facts.success(job.id, self.now_ms))
-                if self.ledger.job(job.id) is not None:
-                    # What ran on a node that is gone holds no room to release.
-                    self._append("", [facts.release([job.id], self.now_ms)])
+                record = self.ledger.job(job.id)
+                run = self.ledger.run(record.run_id) if record is not None else None
+                if run is not None:
+                    self._ended.append((job, run, self.now_ms))
+                self._end(job, self.now_ms)
+
+    def _end(self, job: JobSpecText, at_ms: int) -> None:
+        """Let a job succeed and be gone from its node."""
+        self._append(job.queue, facts.success(job.id, at_ms))
+        if self.ledger.job(job.id) is not None:
+            # What ran on a node that is gone holds no room to release.
+            self._append("", [facts.release([job.id], at_ms)])
 
     # --- in a round
 
@@ -305,6 +311,19 @@ def rounds(read: ReadProblem) -> Iterator[tuple[Trial, str, Decisions]]:
             decisions = trial.decide(pool)
             yield trial, pool, decisions
             trial.carry_out(pool, decisions)
+
+
+def _leased_again(job_id: str, run: RunRecord) -> Iterator[Event]:
+    """Repeat the facts of a run that was leased before."""
+    return facts.lease(
+        job_id,
+        node_id=run.node_id,
+        executor_id=run.executor_id,
+        pool=run.pool,
+        priority=run.priority,
+        at_ms=run.leased_ms,
+        acknowledged=run.state is not RunState.LEASED,
+    )
 
 
 def _is_live(state: JobState | None) -> bool:
