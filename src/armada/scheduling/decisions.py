@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from armada.model.resources import format_quantity
 from armada.scheduling.kernels import codes
 from armada.scheduling.repeating.stops import Stop
-from armada.scheduling.snapshot import AWAY, CROSS_POOL, Amounts, Flags, PoolSnapshot, Rows
+from armada.scheduling.snapshot import AWAY, CROSS_POOL, HOME, Amounts, Flags, PoolSnapshot, Rows
 
 SHARE_TOLERANCE: Final = 1e-9
 
@@ -367,8 +367,8 @@ def check_invariants(decisions: Decisions) -> tuple[str, ...]:
     """Return everything in the decisions that no round may ever decide, as sentences; nothing when all is well.
 
     Checked: every job decided once; nodes not overfull by our doing, at any priority; gangs whole and agreeing in
-    their label; nothing non-preemptible preempted; no lease against a node's taints, labels or size; tokens not
-    overdrawn; shares that add up.
+    their label; nothing non-preemptible preempted; fairness takes nothing from protected queues; no lease against a
+    node's taints, labels or size; tokens not overdrawn; shares that add up.
     """
     snapshot, leases, lost = decisions.snapshot, decisions.leases, decisions.preemptions
     queued, running = snapshot.queued, snapshot.running
@@ -387,6 +387,7 @@ def check_invariants(decisions: Decisions) -> tuple[str, ...]:
     found += _misplaced(snapshot, leases, won)
     found += _overfull(snapshot, leases, won, gone)
     found += _torn_gangs(snapshot, leases, won, gone)
+    found += _protected_losses(decisions, gone)
     per_queue = np.bincount(
         np.searchsorted(queued.offsets, won, side="right") - 1, minlength=len(snapshot.queues.names)
     )
@@ -395,6 +396,27 @@ def check_invariants(decisions: Decisions) -> tuple[str, ...]:
     if sum(queue.demand_capped_share for queue in decisions.queues) > 1 + SHARE_TOLERANCE:
         found.append("the demand-capped shares exceed the pool")
     return tuple(found)
+
+
+def _protected_losses(decisions: Decisions, gone: NDArray[np.int64]) -> list[str]:
+    """Check that queues which held no more than their protected share lost nothing to fairness."""
+    snapshot, running, rules = decisions.snapshot, decisions.snapshot.running, decisions.snapshot.rules
+    if snapshot.market is not None:
+        return []
+    by_fairness = (decisions.preemptions.kind == PreemptionKind.FAIR_SHARE) & (running.kind[gone] == HOME)
+    found = []
+    for queue in np.unique(np.searchsorted(running.offsets, gone[by_fairness], side="right") - 1):
+        jobs = slice(running.offsets[queue], running.offsets[queue + 1])
+        held = snapshot.shapes.request[running.shape[jobs][running.kind[jobs] == HOME]].sum(axis=0)
+        amounts = zip(held, rules.total, rules.multipliers, strict=True)
+        cost = max(amount / total * multiplier for amount, total, multiplier in amounts if total > 0)
+        figures = decisions.queues[queue]
+        due = max(figures.demand_capped_share, figures.fair_share)
+        if rules.protects_uncapped_share:
+            due = figures.uncapped_share
+        if cost <= due * rules.protected_fraction - SHARE_TOLERANCE:
+            found.append(f"fairness takes from queue {figures.name}, which holds no more than is protected")
+    return found
 
 
 def _places(rows: Rows, named: Rows) -> NDArray[np.int64]:

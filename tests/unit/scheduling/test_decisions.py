@@ -67,6 +67,27 @@ def test_a_broken_round_is_noticed(part: str, change: dict[str, Any], says: str)
     assert any(text.startswith(says) for text in found), found
 
 
+def test_a_protected_queue_that_loses_to_fairness_is_noticed() -> None:
+    setting = Setting(policy=policy(protected_fraction=1.0), nodes=[node("a", 4)])
+    setting.add("A", 2, cls="low", node="a")
+    setting.add("C", 2, cls="low", node="a")
+    setting.add("B", cls="high")
+    one = schedule(setting.snapshot())
+    assert check_invariants(one) == ()
+    kind = np.full_like(one.preemptions.kind, PreemptionKind.FAIR_SHARE)
+    spared = msgspec.structs.replace(one.snapshot.rules, protected_fraction=9.0)
+    broken_rules = msgspec.structs.replace(one, snapshot=msgspec.structs.replace(one.snapshot, rules=spared))
+    found = check_invariants(broken(broken_rules, "preemptions", kind=kind))
+    assert len(found) == 1
+    assert found[0].startswith("fairness takes from queue")
+
+
+def test_shares_beyond_the_pool_are_noticed() -> None:
+    one = decided()
+    too_much = tuple(msgspec.structs.replace(queue, demand_capped_share=0.9) for queue in one.queues)
+    assert "the demand-capped shares exceed the pool" in check_invariants(msgspec.structs.replace(one, queues=too_much))
+
+
 def test_a_solid_victim_is_noticed() -> None:
     one = decided()
     solid = next(
