@@ -122,7 +122,8 @@ class Leader:
 
     def hear(self, feeds: Feeds, now_ms: int) -> None:
         """Take over what services of others say; the rounds from now on go by it."""
-        before, self._rounds.feeds = self._rounds.feeds, feeds
+        before = self._rounds.feeds
+        self._rounds.hear(feeds)
         if before.overrides is not feeds.overrides or before.bids is not feeds.bids:
             self._rounds.changed(now_ms)
 

@@ -405,6 +405,17 @@ def _check_pools(policy: SchedulingPolicy) -> None:
             raise InvalidRequest(
                 f"pools.{pool.name}: experimentalMarketScheduling.gangIndicativePricingTimeout must be greater than 0",
             )
+        if pool.market is not None:
+            _check_priced_gangs(policy, f"pools.{pool.name}.experimentalMarketScheduling.gangsToPrice", pool.market)
+
+
+def _check_priced_gangs(policy: SchedulingPolicy, place: str, market: MarketPolicy) -> None:
+    _refuse_repeats(place, [gang.name for gang in market.priced_gangs])
+    for gang in market.priced_gangs:
+        if gang.size < 1:
+            raise InvalidRequest(f"{place}.{gang.name}: a gang of size {gang.size} has no price")
+        if policy.priority_class(gang.priority_class) is None:
+            raise InvalidRequest(f"{place}.{gang.name}: {gang.priority_class!r} is not among priorityClasses")
 
 
 def _check_optimiser(pool: str, optimiser: OptimiserPolicy) -> None:

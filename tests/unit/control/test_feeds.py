@@ -85,6 +85,20 @@ def test_overrides_stand_in_for_the_queues_own_priority() -> None:
     assert (shares["qa"].weight, shares["qa"].raw_weight, shares["qb"].raw_weight) == (1.0, 1.0, 1.0)
 
 
+def test_a_pool_that_only_waited_for_an_answer_is_fine_once_it_came_though_nobody_waits() -> None:
+    here = Driver()
+    hear(here, awaits_overrides=True)
+    here.nodes("n1")
+    (job_id,) = here.world.submit(item())
+    here.run()
+    assert list(here.leader.failures) == ["default"]
+    here.world.cancel(job_id)
+    hear(here, override_trouble="still down")
+    assert list(here.leader.failures) == ["default"]
+    hear(here, overrides={})
+    assert here.leader.failures == {}
+
+
 def market_and_plain() -> Driver:
     market = PoolPolicy(name="default", market=MarketPolicy(pricing_timeout_ms=1_000))
     here = Driver(SchedulingPolicy(pools=(market, PoolPolicy(name="second"))))

@@ -97,6 +97,16 @@ def test_an_empty_configuration_is_our_defaults() -> None:
     assert scheduling_policy({}) == SchedulingPolicy()
 
 
+def test_an_indicative_share_is_told_once() -> None:
+    policy = scheduling_policy({"experimentalIndicativeShare": {"basePriorities": [2, 1, 2]}})
+    assert policy.indicative_share_priorities == (2, 1)
+
+
+def priced(gangs: Any) -> dict[str, Any]:
+    market = {"enabled": True, "gangIndicativePricingTimeout": "1s", "gangsToPrice": gangs}
+    return {"pools": [{"name": "p", "experimentalMarketScheduling": market}]}
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -139,6 +149,12 @@ def test_an_empty_configuration_is_our_defaults() -> None:
             "excludes lists of the pools' own",
         ),
         ({"pools": [{"name": "p", "experimentalOptimiser": {"enabled": True}}]}, r"timeout is missing"),
+        (priced({"g": {"size": 0, "priorityClassName": "armada-default"}}), r"gangsToPrice\.g: a gang of size 0"),
+        (priced({"g": {"size": 1, "priorityClassName": "z"}}), r"gangsToPrice\.g: 'z' is not among priorityClasses"),
+        (
+            priced([{"name": "g", "size": 1, "priorityClassName": "armada-default"}] * 2),
+            r"gangsToPrice: 'g' is declared",
+        ),
     ],
 )
 def test_mistakes_are_told_with_their_path(changes: dict[str, Any], words: str) -> None:

@@ -28,10 +28,11 @@ class RoundReport(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 class RoundFailure(msgspec.Struct, frozen=True):
-    """Why a pool could not be decided, and when that was found last."""
+    """Why a pool could not be decided, and when that was found last; `awaits_feed` where an answer will mend it."""
 
     reason: str
     at_ms: int
+    awaits_feed: bool = False
 
 
 class Rounds:
@@ -57,6 +58,16 @@ class Rounds:
     def changed(self, now_ms: int) -> None:
         """Note that something changed that may let a job be placed."""
         self._agenda.changed(now_ms)
+
+    def hear(self, feeds: Feeds) -> None:
+        """Go by what services of others say now; what only waited for them is no failure any more."""
+        self.feeds = feeds
+        for pool, failure in tuple(self.failures.items()):
+            if failure.awaits_feed and not self._awaited(pool):
+                del self.failures[pool]
+
+    def _awaited(self, pool: str) -> str:
+        return self.feeds.obstacle(self._policy.pool(pool) or PoolPolicy(name=pool))
 
     def forgive(self, now_ms: int) -> None:
         """Go on after the clock has jumped: silence and waits count anew."""
@@ -96,17 +107,17 @@ class Rounds:
                 return None
             self._agenda.start(self._pools(ledger) if wanted else (), now_ms)
         while (pool := self._agenda.next_pool()) is not None:
-            awaited = self.feeds.obstacle(self._policy.pool(pool) or PoolPolicy(name=pool))
+            awaited = self._awaited(pool)
             if not (awaited or pool in obstacles):
                 return self._order(ledger, pool, now_ms)
             if awaited and pool not in self.failures:
                 self._warnings += (f"pool {pool} can't be decided: {awaited}",)
-            self._refuse(pool, awaited or obstacles[pool], now_ms)
+            self._refuse(pool, RoundFailure(awaited or obstacles[pool], now_ms, bool(awaited)))
         return None
 
-    def _refuse(self, pool: str, reason: str, now_ms: int) -> None:
+    def _refuse(self, pool: str, failure: RoundFailure) -> None:
         """Let a pool fail without a round."""
-        self._note_failure(pool, reason, now_ms)
+        self._note_failure(pool, failure)
         if self._policy.pools_fail_together:
             self._drop_cycle()
         else:
@@ -117,8 +128,8 @@ class Rounds:
         self._held.clear()
         self._agenda.stopped()
 
-    def _note_failure(self, pool: str, reason: str, now_ms: int) -> None:
-        self.failures[pool] = RoundFailure(reason, now_ms)
+    def _note_failure(self, pool: str, failure: RoundFailure) -> None:
+        self.failures[pool] = failure
         self._failed.append(pool)
 
     def take_failed(self) -> list[str]:
@@ -133,7 +144,7 @@ class Rounds:
 
     def failed(self, pool: str, reason: str, now_ms: int) -> None:
         """Go on after a round that could not be decided: it is tried again after the schedule period."""
-        self._note_failure(pool, f"its round failed: {reason}", now_ms)
+        self._note_failure(pool, RoundFailure(f"its round failed: {reason}", now_ms))
         if self._policy.pools_fail_together:
             self._drop_cycle()
         self._agenda.failed(now_ms)

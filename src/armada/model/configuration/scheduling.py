@@ -243,7 +243,8 @@ def _retry_engine(section: Section) -> RetryEngine:
 
 @closed
 def _indicative_share(section: Section) -> tuple[int, ...]:
-    return section.get("basePriorities", listed(whole), ())
+    # One answer for each, however often it is asked for: a series of the metrics page must not be there twice.
+    return tuple(dict.fromkeys(section.get("basePriorities", listed(whole), ())))
 
 
 def _fairness(section: Section) -> tuple[FairnessResource, ...]:
