@@ -10,6 +10,8 @@ from armada.control.rounds.deciding import RoundBroken, decide
 from armada.model.policy import PoolPolicy, SchedulingPolicy
 from armada.scheduling.decisions import Decisions
 from armada.scheduling.round import schedule
+from armada.scheduling.snapshot import PoolSnapshot
+from armada.state.pools import Circumstances
 from tests.unit.control.driving import Driver
 from tests.unit.control.world import item, kinds, node
 
@@ -62,6 +64,25 @@ def test_a_pool_that_fails_stops_no_other() -> None:
     driver.world.now_ms += 10_000
     assert cycle(driver) == ["RunLeased p2"] * 2
     assert dict(driver.leader.failures) == {}
+
+
+def test_a_pool_whose_round_can_not_be_put_together_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = fleet(together=False)
+    ledger = driver.world.ledger
+    snapshot = ledger.pool_snapshot
+
+    def broken(pool: str, circumstances: Circumstances) -> PoolSnapshot:
+        if pool == "p2":
+            raise RuntimeError("a column is missing")
+        return snapshot(pool, circumstances)
+
+    monkeypatch.setattr(ledger, "pool_snapshot", broken)
+    assert cycle(driver) == ["RunLeased p1"] * 2 + ["RunLeased p3"] * 2
+    reason = "its round could not be put together: RuntimeError('a column is missing')"
+    assert driver.leader.failures["p2"].reason == reason
+    monkeypatch.undo()
+    driver.world.now_ms += 10_000
+    assert cycle(driver) == ["RunLeased p2"] * 2
 
 
 @pytest.mark.parametrize("failing", ["p1", "p2", "p3"])

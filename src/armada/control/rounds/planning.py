@@ -109,7 +109,9 @@ class Rounds:
         while (pool := self._agenda.next_pool()) is not None:
             awaited = self._awaited(pool)
             if not (awaited or pool in obstacles):
-                return self._order(ledger, pool, now_ms)
+                if (order := self._prepared(ledger, pool, now_ms)) is not None:
+                    return order
+                continue
             if awaited and pool not in self.failures:
                 self._warnings += (f"pool {pool} can't be decided: {awaited}",)
             self._refuse(pool, RoundFailure(awaited or obstacles[pool], now_ms, bool(awaited)))
@@ -199,6 +201,17 @@ class Rounds:
     def _has_nodes(self, pool: str, known: Iterable[str]) -> bool:
         policy = self._policy.pool(pool) or PoolPolicy(name=pool)
         return any(name in known for name in (pool, *policy.away_pools))
+
+    def _prepared(self, ledger: Ledger, pool: str, now_ms: int) -> RoundOrder | None:
+        """Return a pool's round; None where it can't be put together, which is that pool's failure alone."""
+        try:
+            return self._order(ledger, pool, now_ms)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one pool must not stop the others
+            reason = f"its round could not be put together: {error!r}"
+            if pool not in self.failures:
+                self._warnings += (f"pool {pool} can't be decided: {reason}",)
+            self._refuse(pool, reason, now_ms)
+            return None
 
     def _order(self, ledger: Ledger, pool: str, now_ms: int) -> RoundOrder:
         self._ordered += 1
