@@ -1,5 +1,7 @@
 """Capsules: what comes back out of the bytes, what is refused, and what a digest notices."""
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
@@ -109,3 +111,20 @@ def test_what_is_no_whole_capsule_of_this_release_is_refused_with_the_reason() -
         with pytest.raises(CorruptEntry, match=why):
             read_capsule(bad)
     assert read_capsule(whole).pool == "default"
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"jobs": JobNames(rows=b"abc")}, "its ids are not those of its jobs"),
+        ({"jobs": JobNames(rows=b"\0" * 8, packed=b"a" * 26)}, "its ids are not those of its jobs"),
+        ({"jobs": JobNames(odd=((3, "short"),))}, "its ids are not those of its jobs"),
+        ({"started_ms": 2**62}, "its times are on no calendar"),
+        ({"finished_ms": -1}, "its times are on no calendar"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_whatever_its_check_sum_says(changes: dict[str, Any], why: str) -> None:
+    driver, end, _ = decided()
+    capsule = capsule_of(end, names_of(driver.world.ledger, end.order), "x")
+    with pytest.raises(CorruptEntry, match=why):
+        read_capsule(msgspec.structs.replace(capsule, **changes).to_bytes())

@@ -26,7 +26,11 @@ VERSION: Final = 1
 LARGEST: Final = 8 * 2**30
 """Bytes that a capsule may unpack to."""
 
+LATEST_MS: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
 _CHECK_BYTES: Final = 16
+_ROW_BYTES: Final = 4
 _HEAD: Final = len(MAGIC) + 1 + _CHECK_BYTES
 _QUICK: Final = 1
 
@@ -125,9 +129,16 @@ def read_capsule(kept: bytes) -> Capsule:
         raise CorruptEntry("this capsule is damaged or cut short: its check sum does not fit its bytes")
     try:
         unpacked = zlib.decompressobj().decompress(rest, LARGEST)
-        return msgspec.msgpack.decode(unpacked, type=Capsule)
+        capsule = msgspec.msgpack.decode(unpacked, type=Capsule)
     except (zlib.error, msgspec.DecodeError) as error:
         raise CorruptEntry(f"this capsule can't be read: {error}") from error
+    jobs = capsule.jobs
+    count, odd_bytes = divmod(len(jobs.rows), _ROW_BYTES)
+    if odd_bytes or len(jobs.packed) != count * JOB_ID_LENGTH or any(not 0 <= place < count for place, _ in jobs.odd):
+        raise CorruptEntry("this capsule can't be read: its ids are not those of its jobs")
+    if not (0 <= capsule.started_ms <= LATEST_MS and 0 <= capsule.finished_ms <= LATEST_MS):
+        raise CorruptEntry("this capsule can't be read: its times are on no calendar")
+    return capsule
 
 
 def capsule_of(end: RoundEnd, jobs: JobNames, release: str) -> Capsule:

@@ -210,7 +210,7 @@ class Rounds:
             reason = f"its round could not be put together: {error!r}"
             if pool not in self.failures:
                 self._warnings += (f"pool {pool} can't be decided: {reason}",)
-            self._refuse(pool, reason, now_ms)
+            self._refuse(pool, RoundFailure(reason, now_ms))
             return None
 
     def _order(self, ledger: Ledger, pool: str, now_ms: int) -> RoundOrder:
