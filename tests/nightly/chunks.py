@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy, one_of
 
 from tests.oracle.crossing_strategies import crossing_problems
+from tests.oracle.market_strategies import market_problems
 from tests.oracle.optimiser_strategies import optimised_problems
 from tests.oracle.strategies import problems
 from tests.property.agreement import disagreements
@@ -33,6 +34,7 @@ LAWS: Final = {
     "rounds": Law(ALIKE, problems, disagreements),
     "crossing": Law(f"where pools use each other's nodes {ALIKE}", crossing_problems, disagreements),
     "optimiser": Law(f"with the fairness optimiser {ALIKE}", optimised_problems, disagreements),
+    "markets": Law(f"in market pools {ALIKE}", market_problems, disagreements),
     "rest": Law(
         "without new work no round preempts any more",
         lambda: one_of(problems(), crossing_problems(), optimised_problems()),

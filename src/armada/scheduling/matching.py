@@ -205,7 +205,8 @@ class Judgements:
                 code = _refined(code, _classes(self._column(key), fresh))
         parent = self._type
         self._set_types(code)
-        self._verdict = self._verdict[:, parent[self._first]]
+        # `take` keeps rows together, as kernels are compiled for; an index in brackets would not.
+        self._verdict = self._verdict.take(parent[self._first], axis=1)
 
     def _judged(self, rules: Sequence[PlacementRule]) -> NDArray[np.int32]:
         columns = {key: _column_at(self._column(key), self._first) for key in self._atoms}

@@ -134,7 +134,9 @@ def test_rules_may_come_and_go_and_places_be_used_again(seed: int) -> None:
     rules = [random_rule(chance) for _ in range(12)]
     for _ in range(8):
         places = sorted(chance.sample(range(12), chance.randrange(12)))
-        check(judgements.verdicts(rules, places), [rules[place] for place in places], nodes)
+        verdicts = judgements.verdicts(rules, places)
+        check(verdicts, [rules[place] for place in places], nodes)
+        assert verdicts.verdict.flags.c_contiguous, "kernels are compiled for rows that lie together"
         rules[chance.randrange(12)] = random_rule(chance)
 
 
