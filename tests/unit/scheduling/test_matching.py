@@ -134,10 +134,21 @@ def test_rules_may_come_and_go_and_places_be_used_again(seed: int) -> None:
     rules = [random_rule(chance) for _ in range(12)]
     for _ in range(8):
         places = sorted(chance.sample(range(12), chance.randrange(12)))
-        verdicts = judgements.verdicts(rules, places)
-        check(verdicts, [rules[place] for place in places], nodes)
-        assert verdicts.verdict.flags.c_contiguous, "kernels are compiled for rows that lie together"
+        check(judgements.verdicts(rules, places), [rules[place] for place in places], nodes)
         rules[chance.randrange(12)] = random_rule(chance)
+
+
+def test_verdicts_of_a_rule_lie_together_when_types_were_split() -> None:
+    """Kernels are compiled for such tables: another layout would have them compiled once more."""
+    fleet = FleetTable(policy(), "p", [node("a", labels={"rack": "r"}), node("b"), node("c", labels={"rack": "s"})])
+    judgements = Judgements(fleet.taint_sets, fleet.taint_set, fleet.label)
+    rules = [
+        PlacementRule(),
+        PlacementRule(node_selector=(("rack", "r"),)),
+        PlacementRule(node_selector=(("rack", "s"),)),
+    ]
+    for count in (1, 2, 3):
+        assert judgements.verdicts(rules[:count], range(count)).verdict.flags.c_contiguous
 
 
 def test_a_rule_is_judged_once() -> None:
