@@ -139,7 +139,8 @@ def read_fleet(text: str) -> Fleet:
     """Read a simulation file. Raises InvalidRequest, naming the place, for whatever is wrong in it."""
     try:
         document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    # Beside its own errors the parser lets through what its constructors of dates, numbers and tagged values raise.
+    except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidRequest(f"the simulation file is not YAML: {error}") from error
     root = _mapping(document, "file")
     if "application" in root:

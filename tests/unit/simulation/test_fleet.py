@@ -84,6 +84,8 @@ def test_the_configuration_of_a_fake_executor() -> None:
     ("text", "part"),
     [
         ("]", "not YAML"),
+        ("seed: 2020-13-45", "not YAML"),
+        ("seed: !!bool perhaps", "not YAML"),
         ("[]", "file: must be a mapping"),
         ("clusters: []", "must be 1 to"),
         ("{clusters: [{id: a}], speed: 3}", "unknown key 'speed'"),

@@ -236,7 +236,9 @@ def test_circles_of_dependencies_are_named() -> None:
         read(circle)
 
 
-@pytest.mark.parametrize("content", ["a: [", "a: b: c", "\x00", "just a text", "- 1", ""])
+@pytest.mark.parametrize(
+    "content", ["a: [", "a: !!bool perhaps", "a: !!timestamp soon", "a: b: c", "\x00", "just a text", "- 1", ""]
+)
 def test_what_is_no_such_file_at_all(content: str) -> None:
     for reader in (read_fleet_spec, read_workload_spec):
         with pytest.raises(InvalidRequest):

@@ -7,11 +7,10 @@ from glob import glob
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from armada.model.configuration import scheduling_policy
 from armada.model.errors import InvalidRequest
 from armada.model.policy import SchedulingPolicy
+from armada.runtime.yaml_values import yaml_values
 from armada.simulation.whatif.reading import read_fleet_spec, read_workload_spec
 from armada.simulation.whatif.specs import FleetSpec, WorkloadSpec
 from armada.simulation.whatif.submitting import check_priority_classes
@@ -90,12 +89,10 @@ def read_policy_file(file: Path) -> SchedulingPolicy:
         InvalidRequest: it can't be read, or something in it is wrong; the text names file and key.
     """
     try:
-        values: Any = yaml.safe_load(_text(file))
+        values: Any = yaml_values(_text(file))
         if isinstance(values, dict) and "scheduling" in values:
             return scheduling_policy(values["scheduling"] or {}, "scheduling")
         return scheduling_policy({} if values is None else values)
-    except yaml.YAMLError as error:
-        raise InvalidRequest(f"{file}: not YAML: {error}") from error
     except InvalidRequest as error:
         raise InvalidRequest(f"{file}: {error}") from error
 

@@ -59,7 +59,8 @@ def read_workload_spec(content: str, name: str, remarks: list[str]) -> WorkloadS
 def _parsed(content: str) -> Any:
     try:
         return yaml.load(content, Loader=_LOADER)  # noqa: S506 - the C twin of the safe loader
-    except (yaml.YAMLError, ValueError) as error:
+    # Beside its own errors the parser lets through what its constructors of dates, numbers and tagged values raise.
+    except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidRequest(f"not YAML: {error}") from error
 
 
