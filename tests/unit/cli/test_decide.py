@@ -281,6 +281,8 @@ def test_a_missing_file_and_contradicting_options(tmp_path: Path, capsys: pytest
 
 
 def test_what_is_not_followed_yet_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pools = [{"name": "default", "experimentalRunReconciliation": {"enabled": True}}]
+    pools = [{"name": "default", "awayPools": ["other"], "experimentalRunReconciliation": {"enabled": True}}]
     assert run(["decide", write(tmp_path, problem(config={"pools": pools}))]) == 0
-    assert "experimentalRunReconciliation of pool default is not followed yet" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "experimentalRunReconciliation of pool default is not followed yet" in said
+    assert "awayPools" not in said

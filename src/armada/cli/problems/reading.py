@@ -384,15 +384,11 @@ def _check_quantities(place: str, amounts: dict[str, str | int | float]) -> None
 
 def not_followed(read: ReadProblem) -> list[str]:
     """Return what the problem asks for and this version's scheduler does not do yet, as sentences."""
-    remarks = []
-    for pool in read.policy.pools:
-        for key, asked in (
-            ("awayPools", pool.away_pools),
-            ("experimentalRunReconciliation", pool.reconciliation),
-        ):
-            if asked:
-                remarks.append(f"{read.place}: {key} of pool {pool.name} is not followed yet")
-    return remarks
+    return [
+        f"{read.place}: experimentalRunReconciliation of pool {pool.name} is not followed yet"
+        for pool in read.policy.pools
+        if pool.reconciliation
+    ]
 
 
 def quantities(amounts: dict[str, str | int | float]) -> _Q:
