@@ -123,8 +123,6 @@ def lay_out_jobs(snapshot: PoolSnapshot) -> Jobs:
         reason=np.zeros(every, np.uint8),
         saved=np.full(every, -1, np.int32),
         away_entry=np.full(every, -1, np.int32),
-        label=np.full(every, -1, np.int32),
-        value=np.full(every, -1, np.int32),
         running=count,
     )
 
@@ -273,6 +271,7 @@ def lay_out_gangs(snapshot: PoolSnapshot) -> Gangs:
         domain_of_type=gangs.domain if len(gangs.labels) else np.full((1, types), -1, np.int32),
         offsets=offsets,
         nodes=np.concatenate([*lists, np.zeros(0, np.int64)]).astype(np.int32),
+        agreed=np.full(len(gangs.cardinality), -1, np.int32),
     )
 
 

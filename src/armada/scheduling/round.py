@@ -140,7 +140,7 @@ def _decide(snapshot: PoolSnapshot, board: Board, shares: Shares, course: _Cours
             figures = market_figures(snapshot, board, board.trade, turns, price_gangs(board, board.trade))
     course.watch.check()
     # 7. compare, 8. explain
-    leases, refusals = _sorted_out(snapshot, board.jobs)
+    leases, refusals = _sorted_out(snapshot, board)
     return Decisions(
         snapshot=snapshot,
         seed=course.seed,
@@ -163,7 +163,7 @@ def _undecided(snapshot: PoolSnapshot, shares: Shares, course: _Course) -> Decis
     """Return the decisions of a round whose time ran out: everything stays as it was."""
     board = lay_out(snapshot)
     board.jobs.reason[:] = codes.NOT_CONSIDERED
-    leases, refusals = _sorted_out(snapshot, board.jobs)
+    leases, refusals = _sorted_out(snapshot, board)
     return Decisions(
         snapshot=snapshot,
         seed=course.seed,
@@ -263,8 +263,9 @@ def _draw(snapshot: PoolSnapshot, board: Board, evicted: Rows, course: _Course, 
     return int(pace.ended[0]), market
 
 
-def _sorted_out(snapshot: PoolSnapshot, jobs: Jobs) -> tuple[Leases, Refusals]:
+def _sorted_out(snapshot: PoolSnapshot, board: Board) -> tuple[Leases, Refusals]:
     """Return what became of the queued jobs."""
+    jobs = board.jobs
     waited = len(jobs.node) - jobs.running
     placed, refused, reason = np.empty(waited, np.int32), np.empty(waited, np.int32), np.empty(waited, np.uint8)
     won, waits = sort_out(jobs, placed, refused, reason)
@@ -272,18 +273,24 @@ def _sorted_out(snapshot: PoolSnapshot, jobs: Jobs) -> tuple[Leases, Refusals]:
     take(snapshot.queued.row, refused[:waits], row)
     take(snapshot.queued.shape, refused[:waits], shape)
     refusals = Refusals(row=row, shape=shape, reason=reason[:waits].copy())
-    return _leases(snapshot, jobs, jobs.running + placed[:won]), refusals
+    return _leases(snapshot, board, jobs.running + placed[:won]), refusals
 
 
-def _leases(snapshot: PoolSnapshot, jobs: Jobs, new: Rows) -> Leases:
+def _leases(snapshot: PoolSnapshot, board: Board, new: Rows) -> Leases:
+    jobs, gangs = board.jobs, board.gangs
+    gang = jobs.gang[new]
+    value = np.full(len(new), -1, np.int32)
+    value[gang >= 0] = gangs.agreed[gang[gang >= 0]]
+    label = np.full(len(new), -1, np.int32)
+    label[value >= 0] = gangs.label[gang[value >= 0]]
     return Leases(
         row=snapshot.queued.row[new - jobs.running],
         node=jobs.node[new],
         priority=np.array(snapshot.rules.priorities, np.int64)[jobs.bucket[new]],
         method=jobs.method[new],
         away_entry=jobs.away_entry[new],
-        label=jobs.label[new],
-        value=jobs.value[new],
+        label=label,
+        value=value,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from armada.model.fleet import Node, PriorityClass, Queue
+from armada.model.fleet import AwayNodeType, AwayTypeRef, Node, PriorityClass, Queue, Taint, WellKnownNodeType
 from armada.model.jobs import JobShape
 from armada.model.policy import FairnessResource, PoolPolicy, ResourceType, SchedulingPolicy
 from armada.scheduling.decisions import Decisions, check_invariants
@@ -20,15 +20,23 @@ CLASSES = (
     PriorityClass(name="mid", priority=200, preemptible=True),
     PriorityClass(name="high", priority=300, preemptible=True),
     PriorityClass(name="solid", priority=200),
+    PriorityClass(
+        name="roam",
+        priority=200,
+        preemptible=True,
+        away_node_types=(AwayNodeType(priority=50, node_types=(AwayTypeRef("gpu"),)),),
+    ),
 )
+GPU_TAINT = Taint("gpu", "true", "NoSchedule")
 PRIORITY = {kind.name: kind.priority for kind in CLASSES}
 
 
 def policy(*, pool: dict[str, Any] | None = None, **settings: Any) -> SchedulingPolicy:
-    """A policy with four classes in which everything preemptible is evicted, unless settings say otherwise."""
+    """A policy with five classes in which everything preemptible is evicted, unless settings say otherwise."""
     values: dict[str, Any] = {
         "priority_classes": CLASSES,
         "default_priority_class": "mid",
+        "well_known_node_types": (WellKnownNodeType("gpu", (GPU_TAINT,)),),
         "resource_types": (ResourceType("memory", "1"), ResourceType("cpu", "1m"), ResourceType("gpu", "1")),
         "indexed_resources": (ResourceType("gpu", "1"), ResourceType("cpu", "100m"), ResourceType("memory", "1Gi")),
         "fairness_resources": tuple(FairnessResource(name) for name in ("cpu", "memory", "gpu")),

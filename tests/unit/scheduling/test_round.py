@@ -8,10 +8,10 @@ import pytest
 from armada.model.fleet import ClassLimit, Taint
 from armada.model.jobs import SelectorRequirement, Toleration
 from armada.model.policy import FloatingResource
-from armada.scheduling.decisions import Termination
+from armada.scheduling.decisions import Method, Termination
 from armada.scheduling.round import schedule, warm_up
 from armada.scheduling.snapshot import PoolSnapshot
-from tests.unit.scheduling.builders import Setting, node, policy
+from tests.unit.scheduling.builders import GPU_TAINT, Setting, node, policy
 
 
 def test_best_fit_takes_the_node_with_the_least_left() -> None:
@@ -148,6 +148,18 @@ def test_room_is_held_for_every_member_of_a_gang() -> None:
     decided = setting.decide()
     assert decided.placed == {}
     assert len(schedule(setting.snapshot()).held.row) == 2
+
+
+def test_a_gang_that_is_put_back_keeps_the_value_its_members_agree_in() -> None:
+    """Two gangs go away to a node, at priority 50; a job of a lower class of their own then needs most of it."""
+    setting = Setting(nodes=[node("g", 4, labels={"rack": "r"}, taints=(GPU_TAINT,))])
+    setting.add("A", 2, cls="roam", cpu="500m", gang="small", size=2, label="rack")
+    setting.add("B", 2, cls="roam", gang="large", size=2, label="rack")
+    setting.add("C", cls="low", cpu=3, shape={"tolerations": (Toleration("gpu", "Exists"),)})
+    decisions = schedule(setting.snapshot())
+    leases = {setting.jobs[lease.row].name: (lease.method, lease.uniformity) for lease in decisions.each_lease()}
+    put_back = (Method.RESCHEDULED, ("rack", "r"))
+    assert leases == {"A0": put_back, "A1": put_back, "C0": (Method.URGENCY, None)}
 
 
 def test_urgency_displaces_lower_classes_of_the_same_queue() -> None:

@@ -23,6 +23,7 @@ FLEX = PriorityClass(
 AWAY = policy(
     priority_classes=(*CLASSES, FLEX),
     well_known_node_types=(
+        *policy().well_known_node_types,
         WellKnownNodeType(name="big", taints=(Taint("big", "*"),)),
         WellKnownNodeType(name="spot", taints=(Taint("spot", "yes", "NoExecute"),)),
     ),

@@ -220,16 +220,6 @@ def put_back(jobs: Jobs, shapes: Shapes, nodes: Nodes, victims: Victims, placing
     return True
 
 
-@part
-def stamp_value(jobs: Jobs, streams: Streams, first: int, label: int, value: int) -> None:
-    """Write down which value of the label a gang's members agree in."""
-    job = first
-    while job >= 0:
-        jobs.label[job] = label
-        jobs.value[job] = value
-        job = streams.next_member[job]
-
-
 @woven
 def place_members(
     jobs: Jobs,
@@ -295,7 +285,8 @@ def place_gang(
                 jobs, shapes, nodes, gangs, victims, streams, placing, first, is_new, label, value
             )
         if disturbed != NOT_FOUND and (label < 0 or disturbed == UNDISTURBED or is_repeat):
-            stamp_value(jobs, streams, first, label, value)
+            if label >= 0:
+                gangs.agreed[gang] = value
             return codes.NOT_CONSIDERED
         undo(jobs, shapes, nodes, victims, placing)
         if disturbed != NOT_FOUND and (best_turn < 0 or disturbed < best):

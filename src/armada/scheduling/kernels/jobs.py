@@ -57,8 +57,6 @@ class Jobs(NamedTuple):
     reason: Flags
     saved: Rows
     away_entry: Rows
-    label: Rows
-    value: Rows
     running: int
 
 
@@ -66,7 +64,7 @@ class Gangs(NamedTuple):
     """Gangs and their uniformity labels. Value v of label l is the domain `base[l] + v`.
 
     Its nodes are `nodes[offsets[domain]]` to `nodes[offsets[domain + 1] - 1]`; `domain_of_type` [L, T] is -1 where
-    nodes of the type lack the label.
+    nodes of the type lack the label. `agreed` [G] is the value on which a gang was placed last, or -1.
     """
 
     cardinality: Rows
@@ -75,6 +73,7 @@ class Gangs(NamedTuple):
     domain_of_type: Rows
     offsets: Rows
     nodes: Rows
+    agreed: Rows
 
 
 @kernel

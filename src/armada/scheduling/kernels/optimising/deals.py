@@ -7,7 +7,6 @@ from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.books import GREATEST, Books, enter, exceeds, share
 from armada.scheduling.kernels.compiled import kernel, part, woven
 from armada.scheduling.kernels.draw import constraint, exceeds_floating
-from armada.scheduling.kernels.gangs import stamp_value
 from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
 from armada.scheduling.kernels.nodes.holding import Holds, shift
 from armada.scheduling.kernels.nodes.room import Nodes, change
@@ -174,7 +173,8 @@ def strike_deal(
         price, hurt = place_each(jobs, shapes, nodes, books, streams, offers, deals, first, listed, low, high)
         if price != NO_PLACE and (is_repeat or deals.tally[GONE] == 0):
             paid = price
-            stamp_value(jobs, streams, first, label, turn - gangs.base[label] if label >= 0 else -1)
+            if label >= 0:
+                gangs.agreed[gang] = turn - gangs.base[label]
             break
         take_back(jobs, shapes, nodes, books, offers, deals)
         is_better = best_turn < 0 or price < best_price or (price == best_price and hurt < best_impact)
