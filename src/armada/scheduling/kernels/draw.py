@@ -6,7 +6,7 @@ from armada.scheduling.kernels import codes
 from armada.scheduling.kernels.books import Books, enter, exceeds, note_turn
 from armada.scheduling.kernels.compiled import kernel, part, woven
 from armada.scheduling.kernels.gangs import GAVE_WAY, Placing, place_gang
-from armada.scheduling.kernels.jobs import Gangs, Jobs, Shapes
+from armada.scheduling.kernels.jobs import WITHHELD, Gangs, Jobs, Shapes
 from armada.scheduling.kernels.market.turns import Market, log_turn, open_market, take_turn
 from armada.scheduling.kernels.nodes.holding import Holds, shift
 from armada.scheduling.kernels.nodes.room import Nodes
@@ -168,6 +168,10 @@ def serve(
     limited = reason == codes.NOT_CONSIDERED and not streams.guest[queue] and not stays
     if limited and exceeds_floating(books, floating, streams.head_request[queue]):
         reason = codes.FLOATING_EXCEEDED
+    barred = shapes.barred[jobs.shape[first]]
+    if reason == codes.NOT_CONSIDERED and is_new and members == 1 and barred:
+        # Known beforehand: a queue of impossible jobs must not take time from the others.
+        reason = codes.UNSCHEDULED_RESOURCE if barred == WITHHELD else codes.NO_FIT
     if reason == codes.NOT_CONSIDERED:
         has_room_held = is_new and holds.job[queue] == first
         if has_room_held:
