@@ -88,7 +88,8 @@ class PoolRound:
             for one, place in self.outcome.scheduled.items()
             if place.node is node and place.over_lower and self.at.problem.by_id[one] not in lost
         ]
-        first = min(came, key=lambda one: (-self.at.run_priority[one.id], one.queue, fair_order(one)), default=None)
+        order = fair_order if self.market is None else self.market.order
+        first = min(came, key=lambda one: (-self.at.run_priority[one.id], one.queue, order(one)), default=None)
         return first.id if first is not None else ""
 
     def _winner_of_gang(self, job_id: str, taken_by: dict[str, str]) -> str:
