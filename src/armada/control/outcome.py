@@ -77,7 +77,6 @@ def outcome_of(
     leases = _still_right(ledger, as_of, wanted)
     preemptions = _still_needed(ledger, as_of, (wanted, leases), list(decisions.each_preemption()))
     sequences: list[JobSetEvents] = []
-    shared = 0
     preempted = 0
     winners = _winners(wanted)
     explained = [_explained(preemption, winners) for preemption in preemptions]
@@ -87,7 +86,6 @@ def outcome_of(
         if facts is not None:
             sequences.append(facts)
             preempted += 1
-            shared += preemption.kind in {PreemptionKind.FAIR_SHARE, PreemptionKind.GANG}
     leased: dict[str, int] = {}
     by_kind: dict[tuple[str, str, str], int] = {}
     tolerations = _Tolerations(policy, order.pool)
@@ -103,7 +101,7 @@ def outcome_of(
         leased_by_queue=leased,
         leased_by_kind=by_kind,
         preempted=preempted,
-        preempted_for_share=shared,
+        preempted_for_share=min(decisions.gave_way, preempted),
         dropped=len(wanted) - len(leases),
     )
 

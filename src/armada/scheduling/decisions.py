@@ -259,7 +259,8 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     `evicted` are the running jobs that had to compete for their place again, whether they kept it or not. `held` is
     room that the round left free on purpose. `market` is there for a pool with a market, `optimised` where the fairness
-    optimiser took part. `turns` is how often a queue was served. `stops` are where the round's time ran out.
+    optimiser took part. `gave_way` counts the jobs that fair-share preemption took tokens for; 0 where that has no
+    limit. `turns` is how often a queue was served. `stops` are where the round's time ran out.
     """
 
     snapshot: PoolSnapshot
@@ -271,6 +272,7 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     termination: Termination
     evicted: Rows
     held: HeldRoom
+    gave_way: int = 0
     market: MarketFigures | None = None
     turns: int = 0
     optimised: Optimised | None = None

@@ -151,6 +151,7 @@ def _decide(snapshot: PoolSnapshot, board: Board, shares: Shares, course: _Cours
         termination=Termination(ended),
         evicted=_evicted(snapshot, evicted, again),
         held=_held(snapshot, board),
+        gave_way=_gave_way(snapshot, board),
         turns=int(board.books.turns[-1, 0]),
         optimised=optimised,
         indicative_shares=indicative_shares(snapshot, board.books, shares),
@@ -192,6 +193,12 @@ def _evicted(snapshot: PoolSnapshot, first: Rows, second: Rows) -> Rows:
     competed[first] = True
     competed[second[second < count]] = True
     return snapshot.running.row[competed]
+
+
+def _gave_way(snapshot: PoolSnapshot, board: Board) -> int:
+    """Return for how many jobs fair-share preemption took tokens, whatever became of their winners later."""
+    before = snapshot.rules.preemption_tokens
+    return 0 if before is None else round(before - float(board.books.preemption_tokens[0]))
 
 
 def _held(snapshot: PoolSnapshot, board: Board) -> HeldRoom:

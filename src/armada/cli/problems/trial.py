@@ -5,7 +5,6 @@ decided becomes facts of the ledger, so that later pools and rounds see it.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import msgspec
 
@@ -17,14 +16,12 @@ from armada.model.errors import InvalidRequest
 from armada.model.events import Entry, Event, JobsSubmitted
 from armada.model.lifecycle import JobState, RunState
 from armada.model.policy import RateLimit
-from armada.scheduling.decisions import Decisions, PreemptionKind
+from armada.scheduling.decisions import Decisions
 from armada.scheduling.round import schedule
 from armada.scheduling.snapshot import PoolSnapshot
 from armada.state.ledger import Ledger
 from armada.state.pools import Circumstances
 from armada.state.records import RunRecord
-
-_BUDGETED: Final = (PreemptionKind.FAIR_SHARE, PreemptionKind.GANG)
 
 
 class TokenBucket:
@@ -136,9 +133,8 @@ class Trial:
             freed.append(job_id)
             gone = by_queue.setdefault(self._jobs[job_id].queue, [])
             gone += facts.preemption(job_id, lost.kind.name.lower(), self.now_ms)
-            budget = self._preemptions.get(pool)
-            if budget is not None and lost.kind in _BUDGETED:
-                budget.tokens -= 1
+        if (budget := self._preemptions.get(pool)) is not None:
+            budget.tokens -= decisions.gave_way
         for won in decisions.each_lease():
             job_id = self.job_id(won.row)
             queue = self._jobs[job_id].queue
