@@ -16,7 +16,8 @@ from armada.model.events import Entry, Event
 from armada.model.fleet import Node, Queue
 from armada.model.jobs import JobShape, JobTemplate, NewJob
 from armada.model.policy import SchedulingPolicy
-from armada.scheduling.round import schedule, warm_up
+from armada.scheduling.readiness.warming import warm_up
+from armada.scheduling.round import schedule
 from armada.state.ledger import Ledger
 from armada.state.pools import Circumstances
 from tests.benchmarks.figures import Figure

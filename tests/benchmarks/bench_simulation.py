@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 
 from armada.model.policy import SchedulingPolicy
-from armada.scheduling.round import warm_up
+from armada.scheduling.readiness.warming import warm_up
 from armada.simulation.whatif.simulation import Pace, Simulation
 from armada.simulation.whatif.specs import (
     ClusterSpec,

@@ -13,24 +13,12 @@ from armada.cli.problems.answers import Answer, answer
 from armada.cli.problems.comparison import differences
 from armada.cli.problems.reading import read_problem
 from armada.cli.problems.trial import rounds
+from tests.oracle.drawing.rules import CLASSES
 from tests.oracle.fleet import decide
 
 ROWS: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "rows.toml").read_text(encoding="utf-8"))
 
 DECIDED = ("scheduled", "preempted", "waiting")
-
-CLASSES = {
-    "low100": {"priority": 100, "preemptible": True},
-    "mid200": {"priority": 200, "preemptible": True},
-    "high300": {"priority": 300, "preemptible": True},
-    "solid200": {"priority": 200, "preemptible": False},
-    "top400": {"priority": 400, "preemptible": False},
-    "flex200": {
-        "priority": 200,
-        "preemptible": True,
-        "awayNodeTypes": [{"priority": 50, "wellKnownNodeTypeName": "gpu"}],
-    },
-}
 
 
 def problem_of(name: str, row: dict[str, Any]) -> dict[str, Any]:

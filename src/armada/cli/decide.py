@@ -196,7 +196,8 @@ def _check(problems: Iterator["ReadProblem"], *, as_json: bool) -> None:
 
 def _bench(problems: Iterator["ReadProblem"], times: int, *, as_json: bool) -> None:
     from armada.cli.problems.trial import Trial
-    from armada.scheduling.round import schedule, warm_up
+    from armada.scheduling.readiness.warming import warm_up
+    from armada.scheduling.round import schedule
 
     started = time.perf_counter()
     warm_up()

@@ -68,7 +68,7 @@ def _decided(kept: "Capsule") -> tuple["RoundReport | None", str]:
         return decided_again(kept), ""
     except CorruptEntry as error:
         raise CommandFailed(str(error)) from error
-    except Exception as error:  # noqa: BLE001 - a capsule of a failed round fails with anything
+    except Exception as error:  # noqa: BLE001 - whatever a round failed with then, to tell it is what the command is for
         return None, f"{type(error).__name__}: {error}"
 
 

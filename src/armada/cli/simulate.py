@@ -265,7 +265,7 @@ def _open_folder(folder: Path, *, overwrite: bool) -> None:
 
 def _run_all(orders: list[Order], policy: "SchedulingPolicy", pace: "Pace", folder: Path, *, logs: bool) -> None:
     from armada.cli.simulating.page import page
-    from armada.scheduling.round import warm_up
+    from armada.scheduling.readiness.warming import warm_up
 
     for remark in dict.fromkeys(remark for order in orders for remark in order.remarks):
         render.warning(remark)

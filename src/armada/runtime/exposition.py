@@ -7,9 +7,17 @@ form is the one to answer with whatever a scraper prefers: OpenMetrics would put
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 TEXT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Buckets(NamedTuple):
+    """What a histogram holds: upper edges, the count of each bucket (one more than there are edges), and the sum."""
+
+    edges: Sequence[float]
+    counts: Sequence[int]
+    total: float
 
 
 class TextPage:
@@ -27,23 +35,15 @@ class TextPage:
         """Write one value."""
         self._parts.append(f"{name}{_braced(labels, values)} {number_text(value)}\n")
 
-    def histogram(  # noqa: PLR0913, PLR0917 - a histogram is all of these
-        self,
-        name: str,
-        labels: Sequence[str],
-        values: Sequence[str],
-        edges: Sequence[float],
-        counts: Sequence[int],
-        total: float,
-    ) -> None:
-        """Write one histogram: `counts` per bucket, one more than there are edges."""
+    def histogram(self, name: str, labels: Sequence[str], values: Sequence[str], filled: Buckets) -> None:
+        """Write one histogram."""
         names, reached = (*labels, "le"), 0
-        for edge, count in zip((*edges, math.inf), counts, strict=True):
+        for edge, count in zip((*filled.edges, math.inf), filled.counts, strict=True):
             reached += count
             shown = "+Inf" if math.isinf(edge) else number_text(edge)
             self._parts.append(f"{name}_bucket{_braced(names, (*values, shown))} {reached}\n")
         own = _braced(labels, values)
-        self._parts.append(f"{name}_sum{own} {number_text(total)}\n{name}_count{own} {reached}\n")
+        self._parts.append(f"{name}_sum{own} {number_text(filled.total)}\n{name}_count{own} {reached}\n")
 
     def text(self) -> str:
         """Return all that was written."""
@@ -52,7 +52,7 @@ class TextPage:
 
 def number_text(value: float) -> str:
     """Write a number as Prometheus reads it: whole ones without a point, as the reference does."""
-    if value != value:  # noqa: PLR0124 - only NaN differs from itself
+    if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"

@@ -1,6 +1,6 @@
 """Compile all kernels and keep the machine code: `python -m armada.scheduling`."""
 
-from armada.scheduling.round import warm_up
+from armada.scheduling.readiness.warming import warm_up
 
 if __name__ == "__main__":
     warm_up()

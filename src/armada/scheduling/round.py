@@ -12,9 +12,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from armada.model.fleet import BidTable, Node, Queue
-from armada.model.jobs import JobShape
-from armada.model.policy import MarketPolicy, OptimiserPolicy, PoolPolicy, PricedGang, SchedulingPolicy
 from armada.scheduling.decisions import (
     Decisions,
     HeldRoom,
@@ -34,14 +31,12 @@ from armada.scheduling.eviction import (
     lose_siblings,
 )
 from armada.scheduling.fairness import Shares, due_shares, indicative_shares, queue_figures, work_out_shares
-from armada.scheduling.intake import build_snapshot
 from armada.scheduling.kernels import codes
-from armada.scheduling.kernels.columns.rows import keep, merge, renumber, take
+from armada.scheduling.kernels.columns.rows import take
 from armada.scheduling.kernels.draw import draw
 from armada.scheduling.kernels.jobs import Jobs, sort_out
 from armada.scheduling.kernels.market.turns import Market
 from armada.scheduling.market.bidding import open_trade
-from armada.scheduling.market.columns import Offers
 from armada.scheduling.market.figures import market_figures, no_figures
 from armada.scheduling.market.order import line_up
 from armada.scheduling.market.pricing import price_gangs
@@ -50,15 +45,6 @@ from armada.scheduling.ordering import expected_order, open_streams, tie_order
 from armada.scheduling.placement import USUAL, Board, Tuning, hold_room, lay_out, line_up_victims, placing_for
 from armada.scheduling.repeating.stops import Clock, OutOfTime, Stop, Watch
 from armada.scheduling.snapshot import Flags, PoolSnapshot, Rows
-from armada.scheduling.tables import (
-    FleetTable,
-    GangRows,
-    OptimiserTurn,
-    QueuedJobs,
-    QueueLine,
-    RunningJobs,
-    ShapeTable,
-)
 
 REPAIRS: Final = 4
 """After so many attempts whoever still sits on an overfull node at that priority has to go."""
@@ -358,48 +344,3 @@ def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, lost: _Lost, yielded: Flags
     for_row[ran] = snapshot.running.row[winner[ran]]
     for_row[is_new] = snapshot.queued.row[winner[is_new] - jobs.running]
     return Preemptions(row=snapshot.running.row[job], node=jobs.node[job], kind=kind, for_row=for_row)
-
-
-def warm_up() -> None:
-    """Compile every kernel, or load it from the cache: tiny rounds call all but those that keep the ledger's rows."""
-    optimiser = OptimiserPolicy(timeout_ms=1, max_jobs_per_round=1)
-    gang = PricedGang(name="one", size=1, priority_class="armada-preemptible", requests={"cpu": "1"})
-    market = MarketPolicy(pricing_timeout_ms=1, priced_gangs=(gang,))
-    pools = PoolPolicy(name="default", optimiser=optimiser), PoolPolicy(name="default", market=market)
-    for policy in (SchedulingPolicy(excess_margin=0.0), *(SchedulingPolicy(pools=(pool,)) for pool in pools)):
-        schedule(_tiny_pool(policy))
-    rows = np.zeros(1, np.int32)
-    take(rows, rows, rows.copy())
-    keep(rows, rows, 0, rows.copy())
-    merge(rows, rows, np.zeros(1, np.int64), np.zeros(2, np.int32))
-    renumber(rows.copy(), rows)
-
-
-def _tiny_pool(policy: SchedulingPolicy) -> PoolSnapshot:
-    shapes = ShapeTable(policy)
-    shapes.extend([JobShape(requests=(("cpu", "1"),), priority_class="armada-preemptible")])
-    node = Node(node_id="n", name="n", executor_id="e", pool="default", total={"cpu": "2"})
-    rows, amounts = np.zeros(1, np.int32), np.zeros(1, np.int64)
-    return build_snapshot(
-        policy,
-        "default",
-        fleet=FleetTable(policy, "default", [node]),
-        shapes=shapes,
-        queues=[QueueLine(queue=Queue(name="q"), holds=True)],
-        queued=QueuedJobs(offsets=np.array([0, 1], np.int64), row=rows, shape=rows, gang=rows - 1),
-        running=RunningJobs(
-            row=rows,
-            shape=rows,
-            queue=rows,
-            gang=rows - 1,
-            node=rows,
-            priority=amounts,
-            job_priority=amounts,
-            leased_ms=amounts,
-            submitted=amounts,
-            kind=np.zeros(1, np.uint8),
-        ),
-        gangs=GangRows(cardinality=rows, label=rows - 1),
-        optimiser=OptimiserTurn(now_ms=0, submitted=amounts),
-        offers=Offers(bids=BidTable(), band=np.zeros(1, np.uint8), submitted=amounts),
-    )

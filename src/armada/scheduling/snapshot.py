@@ -286,7 +286,7 @@ class PoolSnapshot(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 def _packed(value: Any) -> msgspec.msgpack.Ext:
     if not isinstance(value, np.ndarray):
-        raise NotImplementedError(f"a snapshot can't hold {type(value)}")
+        raise TypeError(f"a snapshot can't hold {type(value)}")
     head = (value.dtype.str, value.shape, np.ascontiguousarray(value).data.cast("B") if value.size else b"")
     return msgspec.msgpack.Ext(_ARRAY, msgspec.msgpack.encode(head))
 

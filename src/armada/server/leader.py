@@ -144,7 +144,7 @@ class LeaderLoop:
             decisions = await loop.run_in_executor(self._rounds, decide, order, self._leader.policy, clock)
             seconds = time.perf_counter() - started
             outcome = self._leader.finish(self._replica.ledger, order, decisions, self._replica.now_ms())
-        except Exception as error:  # noqa: BLE001 - one pool that can't be decided must not stop the others
+        except Exception as error:  # noqa: BLE001 - its pool fails with it, and a capsule is kept; the others go on
             self._failed(order, decisions, error)
             return
         if decisions.termination is Termination.TIMEOUT:

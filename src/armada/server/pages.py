@@ -3,7 +3,7 @@
 import gzip
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 from armada.model.errors import StartupRefused
 
@@ -29,8 +29,15 @@ def health_application(unhealthy: Callable[[], str]) -> Application:
     return Starlette(routes=[Route("/health", health, methods=methods)])
 
 
-def metrics_application(text: Callable[[bool], Awaitable[bytes]], content_type: str) -> Application:
-    """Return the page `/metrics`; `text` makes its content, packed by gzip where it is told so."""
+class PageContent(Protocol):
+    """Makes the content of a page."""
+
+    def __call__(self, *, packed: bool) -> Awaitable[bytes]:
+        """Return it, packed by gzip if so asked."""
+
+
+def metrics_application(content: PageContent, content_type: str) -> Application:
+    """Return the page `/metrics` with what `content` makes."""
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
@@ -39,7 +46,7 @@ def metrics_application(text: Callable[[bool], Awaitable[bytes]], content_type: 
     async def metrics(request: Request) -> Response:
         packed = "gzip" in request.headers.get("accept-encoding", "")
         headers = {"Content-Encoding": "gzip"} if packed else {}
-        return Response(await text(packed), headers=headers, media_type=content_type)
+        return Response(await content(packed=packed), headers=headers, media_type=content_type)
 
     return Starlette(routes=[Route(path, metrics) for path in ("/metrics", "/metrics/", "/")])
 
@@ -48,10 +55,10 @@ def registry_application(registry: Any) -> Application:
     """Return the page `/metrics` of a process that has nothing to show but a registry of prometheus_client."""
     from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-    async def text(packed: bool) -> bytes:  # noqa: FBT001 - the page passes it on
+    async def content(*, packed: bool) -> bytes:
         return gzip.compress(generate_latest(registry)) if packed else generate_latest(registry)
 
-    return metrics_application(text, CONTENT_TYPE_PLAIN_0_0_4)
+    return metrics_application(content, CONTENT_TYPE_PLAIN_0_0_4)
 
 
 class Page:

@@ -23,7 +23,7 @@ from armada.runtime.identifiers import JobIds, host_name, replica_name
 from armada.runtime.settings import Settings
 from armada.runtime.supervision import Supervisor
 from armada.runtime.telemetry import Log, Metrics
-from armada.scheduling.round import warm_up
+from armada.scheduling.readiness.warming import warm_up
 from armada.server.agents import AgentLink, Agents, ExecutorApiService
 from armada.server.authentication import Authenticator, refuse_open_doors
 from armada.server.feeds.listening import Listening

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from armada.scheduling.round import warm_up
+from armada.scheduling.readiness.warming import warm_up
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.rounds import corners, pools
 from tests.benchmarks.rounds.columns import Pool, ledger_of

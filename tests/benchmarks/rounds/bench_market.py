@@ -8,7 +8,7 @@ import numpy as np
 
 from armada.model.fleet import Bid, BidTable, PoolBids
 from armada.model.policy import MarketPolicy, PoolPolicy, PricedGang
-from armada.scheduling.round import warm_up
+from armada.scheduling.readiness.warming import warm_up
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.rounds.columns import POOL, Pool, ledger_of
 from tests.benchmarks.rounds.pools import CLASS, SLOTS, UNIT, policy, steady

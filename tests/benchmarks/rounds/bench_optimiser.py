@@ -14,7 +14,8 @@ import numpy as np
 from armada.model.jobs import JobShape
 from armada.model.policy import OptimiserPolicy, PoolPolicy
 from armada.scheduling.decisions import Decisions, check_invariants
-from armada.scheduling.round import schedule, warm_up
+from armada.scheduling.readiness.warming import warm_up
+from armada.scheduling.round import schedule
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.rounds.columns import POOL, Pool, everywhere, joined, ledger_of, work_of
 from tests.benchmarks.rounds.pools import SLOTS, UNIT, policy, shape, steady

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from armada.scheduling.round import warm_up
+from armada.scheduling.readiness.warming import warm_up
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.rounds import corners
 from tests.benchmarks.rounds.columns import Pool, ledger_of

@@ -5,7 +5,7 @@ import math
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from armada.runtime.exposition import TextPage, number_text
+from armada.runtime.exposition import Buckets, TextPage, number_text
 
 
 def test_a_counter_keeps_its_name() -> None:
@@ -33,7 +33,7 @@ def test_hostile_label_values_come_back_whole() -> None:
 def test_a_histogram_counts_up_to_everything() -> None:
     page = TextPage()
     page.begin("h", "histogram", "times")
-    page.histogram("h", ("queue",), ("qa",), (0.5, 10.0), (2, 0, 3), 45.5)
+    page.histogram("h", ("queue",), ("qa",), Buckets((0.5, 10.0), (2, 0, 3), 45.5))
     (family,) = text_string_to_metric_families(page.text())
     found = {(sample.name, sample.labels.get("le")): sample.value for sample in family.samples}
     assert found == {
@@ -44,7 +44,7 @@ def test_a_histogram_counts_up_to_everything() -> None:
         ("h_count", None): 5,
     }
     with pytest.raises(ValueError, match="zip"):
-        page.histogram("h", (), (), (0.5,), (1,), 0)
+        page.histogram("h", (), (), Buckets((0.5,), (1,), 0))
 
 
 @pytest.mark.parametrize(

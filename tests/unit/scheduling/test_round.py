@@ -9,7 +9,8 @@ from armada.model.fleet import ClassLimit, Taint
 from armada.model.jobs import SelectorRequirement, Toleration
 from armada.model.policy import FloatingResource
 from armada.scheduling.decisions import Method, Termination
-from armada.scheduling.round import schedule, warm_up
+from armada.scheduling.readiness.warming import warm_up
+from armada.scheduling.round import schedule
 from armada.scheduling.snapshot import PoolSnapshot
 from tests.unit.scheduling.builders import GPU_TAINT, Setting, node, policy
 

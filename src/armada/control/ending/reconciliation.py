@@ -185,7 +185,7 @@ class Reconciliation:
                 suspects = verdicts.suspects(nodes) if pool in self._strict else ()
                 sequences += verdicts.of([*named.get(pool, ()), *suspects], can_run)
                 self.errors.pop(pool, None)
-            except Exception as error:  # noqa: BLE001 - one pool that can't be looked at must not stop the others
+            except Exception as error:  # noqa: BLE001 - its pool fails with it and is tried again; the others go on
                 self.errors[pool] = f"its runs could not be reconciled with their nodes: {error!r}"
                 warnings += (f"pool {pool} can't be decided: {self.errors[pool]}",)
                 self._tries_again_ms = now_ms + self._retry_ms

@@ -13,6 +13,7 @@ from armada.model.leases import NodeUsage
 from armada.state.figures.held import PHASES, HeldFigures
 from armada.state.records import ExecutorRecord
 
+_WORDS: Final = {True: "true", False: "false"}
 DEDICATED: Final = "dedicated"
 SHARED: Final = "shared"
 """Capacity of a pool's own nodes, and of nodes that it may use as a guest."""
@@ -146,8 +147,15 @@ def node_families(
         solid = known and bool(held.solid[line.number])
         for pool, capacity in _pools(place.pool, guests):
             where = (pool, node.name, place.cluster, place.node_type)
-            preemptible.append(((*where, _word(not solid), "non_preemptible_job" if solid else ""), 1.0))
-            rest = (place.reservation, _word(line.takes_jobs), _word(over), place.pool, capacity, place.unit)
+            preemptible.append(((*where, _WORDS[not solid], "non_preemptible_job" if solid else ""), 1.0))
+            rest = (
+                place.reservation,
+                _WORDS[bool(line.takes_jobs)],
+                _WORDS[bool(over)],
+                place.pool,
+                capacity,
+                place.unit,
+            )
             for resource, most, amount in zip(naming.resources, ours, shown, strict=True):
                 if most or amount:
                     allocatable.append(((*where, resource, *rest), most))
@@ -234,7 +242,3 @@ def executor_families(records: Iterable[ExecutorRecord], heartbeats: Mapping[str
 
 def _pools(own: str, guests: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
     return [(own, DEDICATED), *((pool, SHARED) for pool in guests.get(own, ()))]
-
-
-def _word(value: bool) -> str:  # noqa: FBT001 - a value to write, not a switch
-    return "true" if value else "false"

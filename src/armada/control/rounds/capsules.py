@@ -196,4 +196,4 @@ def _plain(value: Any) -> Any:
         return (value.dtype.str, value.shape, value.tobytes())
     if isinstance(value, np.generic):
         return value.item()
-    raise NotImplementedError(f"decisions can't hold {type(value)}")
+    raise TypeError(f"decisions can't hold {type(value)}")

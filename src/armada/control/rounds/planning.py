@@ -206,7 +206,7 @@ class Rounds:
         """Return a pool's round; None where it can't be put together, which is that pool's failure alone."""
         try:
             return self._order(ledger, pool, now_ms)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one pool must not stop the others
+        except Exception as error:  # noqa: BLE001 - its pool fails with it, told in reports and log; the others go on
             reason = f"its round could not be put together: {error!r}"
             if pool not in self.failures:
                 self._warnings += (f"pool {pool} can't be decided: {reason}",)

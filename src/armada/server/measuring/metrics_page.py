@@ -19,7 +19,7 @@ from armada.control.measuring.standing import Circumstances, StandingFigures
 from armada.control.measuring.transitions import Transitions
 from armada.control.rounds.planning import RoundReport
 from armada.model.policy import MetricsPolicy, SchedulingPolicy
-from armada.runtime.exposition import TextPage
+from armada.runtime.exposition import Buckets, TextPage
 from armada.server.replica import Replica
 from armada.state.figures.standing import Standing
 
@@ -58,7 +58,7 @@ class MetricsPage:
         self._made = b""
         self._begun_s = 0.0
 
-    async def content(self, packed: bool) -> bytes:  # noqa: FBT001 - the page's application passes it on
+    async def content(self, *, packed: bool) -> bytes:
         """Return the page. Who asks while it is being made for others gets the next one, made once for all of them."""
         asked_s = time.monotonic()
         async with self._making:
@@ -125,5 +125,6 @@ def written_text(families: Iterable[Family]) -> str:
             names = series.labels + family.free[place] if family.free else series.labels
             page.sample(series.name, names, values, value)
         for values, distribution in family.distributions:
-            page.histogram(series.name, series.labels, values, series.edges, distribution.counts, distribution.total)
+            filled = Buckets(series.edges, distribution.counts, distribution.total)
+            page.histogram(series.name, series.labels, values, filled)
     return page.text()

@@ -1,0 +1,1 @@
+"""What makes the room ready to decide before it is asked. PURE, as all of `scheduling`."""
