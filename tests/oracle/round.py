@@ -6,7 +6,7 @@ from typing import Any
 from armada.model.policy import PoolPolicy
 from tests.oracle.cluster import EVICTED, minus, plus
 from tests.oracle.holding import Holding
-from tests.oracle.limits import Limiters, objection
+from tests.oracle.limits import Limiters, Objection, objection
 from tests.oracle.market import Market
 from tests.oracle.optimiser import Optimiser
 from tests.oracle.placement import Place, Placer
@@ -45,6 +45,7 @@ class PoolRound:
         self.by_priority = False
         self.placed_new = self.at.zero
         self.dropped: list[str] = []
+        self.short_of_floating: set[str] = set()
         self.optimises = optimises
         self.market = Market(self.at) if pool.market is not None else None
 
@@ -90,7 +91,20 @@ class PoolRound:
         ]
         order = fair_order if self.market is None else self.market.order
         first = min(came, key=lambda one: (-self.at.run_priority[one.id], one.queue, order(one)), default=None)
+        if first is None and job.id in self.short_of_floating:
+            first = self._took_floating(job, lost)
         return first.id if first is not None else ""
+
+    def _took_floating(self, job: Job, lost: set[Job]) -> Job | None:
+        """A new job that has some of a floating resource of which too little was left for the one given."""
+        order = fair_order if self.market is None else self.market.order
+        new = [self.at.problem.by_id[one] for one in self.outcome.scheduled]
+        for floating in self.at.policy.floating_resources:
+            column = self.at.problem.kinds.names.index(floating.name)
+            has_some = [one for one in new if one not in lost and one.request[column] > 0]
+            if job.request[column] > 0 and has_some:
+                return min(has_some, key=lambda one: (one.queue, order(one)))
+        return None
 
     def _winner_of_gang(self, job_id: str, taken_by: dict[str, str]) -> str:
         """Who has the room of a sibling; of several, of the last in the queue's order that has a name to give."""
@@ -341,7 +355,12 @@ class PoolRound:
             return ""
         self.at.charge(jobs, -1)
         if not new:
+            self.short_of_floating.update(job.id for job in jobs if against is not None)
             return ""
+        return self._turn_down(jobs, against)
+
+    def _turn_down(self, jobs: list[Job], against: Objection | None) -> str:
+        """Note why a new gang waits; says whether new jobs of all queues or of this one have to stop."""
         code = against.code if against is not None else "no_fit" if len(jobs) == 1 else "gang_no_fit"
         if against is not None and against.termination:
             self.outcome.termination = against.termination

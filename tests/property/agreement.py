@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from armada.cli.problems.answers import Answer, answer
 from armada.cli.problems.comparison import differences
 from armada.cli.problems.reading import ReadProblem, read_problem
@@ -39,8 +37,7 @@ def nameless(decisions: Decisions) -> Iterator[str]:
     """Complain about preempted jobs that name nobody who has their room, though somebody must have it.
 
     Nobody has it where a node was overfull before the round, or where the pool holds more of a floating resource than
-    it has, or the job used one, which whoever came first in a market may have now; nor where the rest of a gang went
-    for such a reason.
+    it has; nor where the rest of a gang went for such a reason.
     """
     snapshot, lost = decisions.snapshot, decisions.preemptions
     running, rules = snapshot.running, snapshot.rules
@@ -49,11 +46,7 @@ def nameless(decisions: Decisions) -> Iterator[str]:
         return
     place = {row: index for index, row in enumerate(running.row.tolist())}
     gangs = [int(running.gang[place[row]]) for row in lost.row.tolist()]
-    floats = (snapshot.shapes.request[running.shape] * np.array(rules.floating) > 0).any(axis=1)
-    without = [
-        node < 0 or bool(snapshot.nodes.overfull[node]) or (snapshot.market is not None and bool(floats[place[row]]))
-        for row, node in zip(lost.row.tolist(), lost.node.tolist(), strict=True)
-    ]
+    without = [node < 0 or bool(snapshot.nodes.overfull[node]) for node in lost.node.tolist()]
     excused = {gang for gang, is_excused in zip(gangs, without, strict=True) if is_excused and gang >= 0}
     for one, gang, is_excused in zip(decisions.each_preemption(), gangs, without, strict=True):
         if one.for_row < 0 and not is_excused and gang not in excused:

@@ -299,8 +299,8 @@ def _lost_in_passes(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64
     """Name for each job that lost its place in the passes the one that has it now.
 
     `urgent` may have been placed over lower priorities. Who displaced a job may have lost that room again to a job that
-    came by urgency, which is named then. A gang member that nobody displaced itself is lost with its gang, to whoever
-    displaced a sibling.
+    came by urgency, which is named then; so is who took what a job needed of a floating resource. A gang member that
+    nobody displaced itself is lost with its gang, to whoever displaced a sibling.
     """
     lost = np.flatnonzero(jobs.state[: jobs.running] == codes.LOST)
     winner = jobs.saved[lost].astype(np.int64)
@@ -316,6 +316,9 @@ def _lost_in_passes(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64
     displaced = np.flatnonzero(winner < 0)
     winner[displaced] = urgent_on[room_on[displaced]]
     kind[displaced[winner[displaced] >= 0]] = PreemptionKind.URGENCY
+    short = np.flatnonzero((winner < 0) & (jobs.reason[lost] == codes.FLOATING_EXCEEDED))
+    winner[short] = _took_floating(snapshot, jobs, lost[short])
+    kind[short[winner[short] >= 0]] = PreemptionKind.FAIR_SHARE
     gang = jobs.gang[lost]
     winner_of_gang = np.full(len(snapshot.gangs.cardinality), -1, np.int64)
     named = (gang >= 0) & (winner >= 0)
@@ -324,6 +327,21 @@ def _lost_in_passes(snapshot: PoolSnapshot, jobs: Jobs, urgent: NDArray[np.int64
     winner[siblings] = winner_of_gang[gang[siblings]]
     kind[siblings[(winner[siblings] >= 0) | (jobs.node[lost[siblings]] < 0)]] = PreemptionKind.GANG
     return _Lost(lost, winner, kind)
+
+
+def _took_floating(snapshot: PoolSnapshot, jobs: Jobs, lost: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for jobs that found too little left of a floating resource a new job that has some of it now, or -1.
+
+    Of several it is the first by queue and turn, and the resource is the first that both ask for.
+    """
+    winner = np.full(len(lost), -1, np.int64)
+    new = jobs.running + np.flatnonzero((jobs.node[jobs.running :] >= 0) & (jobs.state[jobs.running :] == codes.RUNS))
+    for column in np.flatnonzero(snapshot.rules.floating) if len(lost) else ():
+        asks = snapshot.shapes.request[:, column] > 0
+        has_some = new[asks[jobs.shape[new]]]
+        if len(has_some):
+            winner[(winner < 0) & asks[jobs.shape[lost]]] = has_some[0]
+    return winner
 
 
 def _preemptions(snapshot: PoolSnapshot, jobs: Jobs, lost: _Lost, yielded: Flags) -> Preemptions:

@@ -151,6 +151,21 @@ def test_room_is_held_for_every_member_of_a_gang() -> None:
     assert len(schedule(setting.snapshot()).held.row) == 2
 
 
+def test_no_room_is_held_for_a_gang_with_a_member_that_fits_nowhere() -> None:
+    setting = crowded(D={"holds": True})
+    setting.add("D", 1, cpu=2, cls="solid", gang="g", size=2)
+    setting.add("D", 1, cpu=9, cls="solid", gang="g", size=2)
+    assert len(schedule(setting.snapshot()).held.row) == 0
+
+
+def test_who_took_the_last_of_a_floating_resource_is_named() -> None:
+    licences = FloatingResource("lic", "1", {"p": "2"})
+    setting = Setting(policy=policy(floating_resources=(licences,)), nodes=[node("a"), node("b")])
+    setting.add("A", 2, node="a", more={"lic": "1"})
+    setting.add("B", 1, more={"lic": "1"})
+    assert setting.decide().out == {"A1": ("FAIR_SHARE", "B0")}
+
+
 def test_a_gang_that_is_put_back_keeps_the_value_its_members_agree_in() -> None:
     """Two gangs go away to a node, at priority 50; a job of a lower class of their own then needs most of it."""
     setting = Setting(nodes=[node("g", 4, labels={"rack": "r"}, taints=(GPU_TAINT,))])

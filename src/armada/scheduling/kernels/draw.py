@@ -183,10 +183,10 @@ def serve(
         charge(jobs, streams, books, placing, queue, first, is_new)
         return reason
     enter(books, queue, class_row, streams.head_request[queue], -1)
-    if is_new:
+    if is_new or reason == codes.FLOATING_EXCEEDED:
         refuse(jobs, streams, first, reason)
-        if members == 1 and reason in (codes.NO_FIT, codes.UNSCHEDULED_RESOURCE, codes.GLOBAL_BURST):
-            streams.blocked[jobs.shape[first]] = reason
+    if is_new and members == 1 and reason in (codes.NO_FIT, codes.UNSCHEDULED_RESOURCE, codes.GLOBAL_BURST):
+        streams.blocked[jobs.shape[first]] = reason
     return reason
 
 
