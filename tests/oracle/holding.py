@@ -1,6 +1,6 @@
 """Room that a round holds free for the first gang of a queue which has waited long: an option, off by default."""
 
-from tests.oracle.cluster import EVICTED, Node, minus, plus
+from tests.oracle.cluster import EVICTED, Node, minus, plus, within
 from tests.oracle.problem import Job, Vector
 from tests.oracle.queues import Account, fair_order, limits_of
 from tests.oracle.setting import Setting
@@ -40,6 +40,8 @@ class Holding:
         for name, column in zip(at.problem.kinds.names, range(len(at.zero)), strict=True):
             if name in at.pool.unscheduled_resources and any(job.request[column] > 0 for job in gang):
                 return False
+        if not all(any(self._could_hold(node, job) for node in at.cluster.nodes) for job in gang):
+            return False
         kind = gang[0].priority_class.name
         limit = limits_of(at.problem, at.pool, account.queue, kind, at.total)
         wanted = account.by_class.get(kind, at.zero)
@@ -61,17 +63,17 @@ class Holding:
         self._change(best, room, -1)
         return best, room
 
-    def _nearness(self, node: Node, job: Job) -> float:
+    def _could_hold(self, node: Node, job: Job) -> bool:
+        """Whether the job could be on the node if nothing else was."""
         tolerations = list(self.at.pool.default_tolerations)
-        if node.over_allocated or not self.at.cluster.may_run(node, job, tolerations, {}):
+        may_run = not node.over_allocated and self.at.cluster.may_run(node, job, tolerations, {})
+        return may_run and within(job.on_node, node.allocatable)
+
+    def _nearness(self, node: Node, job: Job) -> float:
+        if not self._could_hold(node, job):
             return 0.0
-        parts = [1.0]
-        for want, free, offered in zip(job.on_node, node.free[EVICTED], node.allocatable, strict=True):
-            if want > offered:
-                return 0.0
-            if want > 0:
-                parts.append(free / want)
-        return min(parts)
+        wanted = zip(job.on_node, node.free[EVICTED], strict=True)
+        return min([1.0, *(free / want for want, free in wanted if want > 0)])
 
     def _change(self, node: Node, room: Vector, sign: int) -> None:
         for bucket in self.at.cluster.buckets:

@@ -278,8 +278,8 @@ def lay_out_gangs(snapshot: PoolSnapshot) -> Gangs:
 def hold_room(snapshot: PoolSnapshot, board: Board, due: Floats) -> Holds:
     """Hold free room for the first gang of every queue that is to have some held and holds less than its due [Q].
 
-    No room is held for what its queue may not have, nor for gangs whose members must agree in a label, because no one
-    can say yet on which value they will.
+    No room is held for what its queue may not have, for gangs with a member that fits no node at all, nor for gangs
+    whose members must agree in a label, because no one can say yet on which value they will.
     """
     jobs, shapes, nodes, books = board.jobs, board.shapes, board.nodes, board.books
     queued, queues = snapshot.queued, snapshot.queues
@@ -288,12 +288,14 @@ def hold_room(snapshot: PoolSnapshot, board: Board, due: Floats) -> Holds:
     for queue in np.flatnonzero(queues.holds & np.uint8(snapshot.rules.home_scheduling)):
         members = _first_gang(snapshot, int(queue))
         own = queued.shape[members]
-        if not len(members) or shapes.barred[own].any() or queues.cordoned[queue]:
+        if not len(members) or queues.cordoned[queue] or (shapes.barred[own] == WITHHELD).any():
             continue
         class_row = shapes.class_row[own[0]]
         would_hold = books.held_in_class[queue, class_row] + shapes.request[own].sum(axis=0)
         has_its_due = share(books.total, books.multiplier, books.held[queue]) >= due[queue]
         if has_its_due or (would_hold > books.limit[queue, class_row]).any():
+            continue
+        if not all(_fits_an_empty_node(snapshot, shapes, int(shape)) for shape in np.unique(own)):
             continue
         for shape in own:
             room = np.zeros(len(would_hold), np.int64)
@@ -302,6 +304,13 @@ def hold_room(snapshot: PoolSnapshot, board: Board, due: Floats) -> Holds:
                 held.append((node, room))
         gangs.append((int(queue), jobs.running + int(members[0]), len(held)))
     return _holds(snapshot, gangs, held)
+
+
+def _fits_an_empty_node(snapshot: PoolSnapshot, shapes: Shapes, shape: int) -> bool:
+    """Say whether a node that takes new jobs could hold a shape at home if nothing ran there."""
+    nodes = snapshot.nodes
+    fits = (nodes.allocatable >= shapes.wanted[shape]).all(axis=1) & (nodes.overfull == 0)
+    return bool((fits & (shapes.verdict[shapes.rule[shape]][nodes.type] < 0)).any())
 
 
 def _holds(snapshot: PoolSnapshot, gangs: list[tuple[int, int, int]], held: list[tuple[int, Amounts]]) -> Holds:
